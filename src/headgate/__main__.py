@@ -1,0 +1,8 @@
+"""``python -m headgate``."""
+
+import sys
+
+from headgate.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Headgate against its peers: contenders that run the same queries, each in a Spark application of its own."""

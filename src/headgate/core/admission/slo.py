@@ -1,0 +1,229 @@
+"""Headgate's own rule: the predicted finish at the SLO quantile decides the latest safe start.
+
+    oldest arrival            latest safe start              deadline of the oldest
+         |------- may wait -----------|--- predicted at p99 ---------|
+
+Before that moment a batch may start early if cores are idle and no other promise suffers (slack stealing); at that
+moment it starts. If it can no longer be in time it starts at once, with as many rows as one deadline's work allows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from headgate.core.admission import verdicts
+from headgate.core.admission.decision import Decision
+from headgate.core.durations import format_duration
+from headgate.core.snapshot import QueryView, Snapshot, Waiting
+
+EARLY_SHARE = 0.6
+"""At most this share of the time goes to early batches: each one costs its fixed time again."""
+
+EARLY_MAX_AGE = 0.5
+"""... but a record never waits for an early start longer than this share of its deadline."""
+
+HARMLESS_STRETCH = 0.25
+"""Cores count as idle while the batches that run would slow this one by less than this."""
+
+FRESH_SHARE = 0.2
+"""If a collision with a tighter query cannot be avoided, start while its oldest record has used at most this share
+of its deadline: just after its last batch, not into its next one."""
+
+BEST_EFFORT_PATIENCE_S = 30.0
+"""A query without a deadline runs in the slack of the others, but is never held longer than this."""
+
+SAFETY_S = 0.02
+"""The way from a decision to Spark and back (polling delay 10 ms, process switches) that no model sees."""
+
+
+def slo(snapshot: Snapshot, query: QueryView) -> Decision:
+    """Latest safe start at the SLO quantile, earlier on idle cores."""
+    return _decide(snapshot, query, steal=True)
+
+
+def latest(snapshot: Snapshot, query: QueryView) -> Decision:
+    """Always wait for the latest safe start: the fewest batches, the least CPU."""
+    return _decide(snapshot, query, steal=False)
+
+
+def _decide(snapshot: Snapshot, query: QueryView, *, steal: bool) -> Decision:
+    waiting = query.waiting
+    if waiting is None or waiting.rows <= 0:
+        return verdicts.IDLE
+    if query.promise.deadline_s is None:
+        return _best_effort(snapshot, query, waiting)
+    if not query.cost.ready:
+        return verdicts.learning(snapshot, query)
+    plan = _plan(snapshot, query, waiting)
+    if snapshot.now_s >= plan.latest_start_s:
+        return _start_due(snapshot.now_s, query, waiting, plan)
+    if not steal:
+        return _hold(plan, plan.latest_start_s, "buffer", f"buffers until its latest safe start, {plan.text}")
+    early = _early_start(snapshot, query, waiting)
+    if early.at_s <= snapshot.now_s:
+        return Decision(
+            True, "early", f"{early.why}, {plan.text}", latest_start_s=plan.latest_start_s, predicted_s=plan.expected_s
+        )
+    return _hold(plan, min(plan.latest_start_s, early.at_s), "busy", f"{early.why}, {plan.text}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The arithmetic of one decision, kept for its reason."""
+
+    overlap: float
+    expected_s: float
+    safe_s: float
+    """Duration at the SLO quantile."""
+    latest_start_s: float
+    text: str
+
+
+def _plan(snapshot: Snapshot, query: QueryView, waiting: Waiting) -> _Plan:
+    now_s = snapshot.now_s
+    overlap = expected_overlap(snapshot, query)
+    expected_s = query.cost.expected_s(waiting.rows, overlap)
+    safe_s = query.cost.quantile_s(waiting.rows, overlap, query.promise.slo)
+    latest_s = latest_start(query, now_s, overlap)
+    text = (
+        f"{waiting.rows:,.0f} rows, oldest {format_duration(max(0.0, now_s - waiting.oldest_at_s))} old, "
+        f"needs {format_duration(safe_s)} at p{query.promise.slo * 100:g}"
+    )
+    return _Plan(overlap, expected_s, safe_s, latest_s, text)
+
+
+def latest_start(query: QueryView, now_s: float, overlap: float) -> float:
+    """When the batch must start so that its oldest record is in time at the SLO quantile, growing as it waits.
+
+    Solves  t + scale * (fixed + per_row * (rows + rate * (t - now))) = due  for t.
+    """
+    waiting, cost = query.waiting, query.cost
+    if waiting is None or query.promise.deadline_s is None:
+        return math.inf
+    scale = cost.factor(overlap, query.promise.slo) * (1.0 + cost.stretch * overlap)
+    growth = scale * cost.per_row_s * waiting.rate_rows_s
+    needed_s = scale * (cost.fixed_s + cost.per_row_s * waiting.rows)
+    return now_s + (query.due_at_s - SAFETY_S - now_s - needed_s) / (1.0 + growth)
+
+
+def expected_overlap(snapshot: Snapshot, query: QueryView) -> float:
+    """How many other batches will run beside this one on average, if it starts now."""
+    if query.waiting is None:
+        return 0.0
+    span_s = max(query.cost.expected_s(query.waiting.rows), 1e-3)
+    return sum(_shared_s(other, snapshot.now_s, span_s) for other in snapshot.others(query)) / span_s
+
+
+def _shared_s(other: QueryView, now_s: float, span_s: float) -> float:
+    """Seconds of the next `span_s` during which `other` will run: its running batch, or one that soon has to."""
+    if other.running is not None:
+        return min(span_s, max(0.0, other.running.finish_at_s - now_s))
+    if other.waiting is None or other.promise.deadline_s is None or not other.cost.ready:
+        return 0.0
+    begins_s = max(0.0, latest_start(other, now_s, 0.0) - now_s)
+    return max(0.0, min(span_s - begins_s, other.cost.expected_s(other.waiting.rows)))
+
+
+def _start_due(now_s: float, query: QueryView, waiting: Waiting, plan: _Plan) -> Decision:
+    budget_s = query.due_at_s - SAFETY_S - now_s
+    rows = query.cost.rows_within(budget_s, plan.overlap, query.promise.slo)
+    if waiting.rows <= rows or budget_s >= plan.expected_s:
+        return _open(plan, "due", f"its latest safe start, {plan.text}", None)
+    # A sliver that fits would waste the fixed cost and let the backlog grow: it must at least be worth that cost.
+    if rows * query.cost.per_row_s >= query.cost.fixed_s and query.divisible:
+        return _open(plan, "fits", f"takes the oldest {rows:,} that still fit, {plan.text}", verdicts.cap(query, rows))
+    return _late(query, waiting, plan)
+
+
+def _late(query: QueryView, waiting: Waiting, plan: _Plan) -> Decision:
+    """Too late for the oldest: start now; a batch of about one deadline's work keeps the backlog moving."""
+    assert query.promise.deadline_s is not None
+    rows = query.cost.rows_within(query.promise.deadline_s, plan.overlap, 0.5)
+    worth = math.ceil(query.cost.fixed_s / max(query.cost.per_row_s, 1e-12))
+    limit = verdicts.cap(query, max(rows, worth, 1))
+    taking = "" if limit is None else f"takes the oldest {limit:,}, "
+    return _open(plan, "late", f"can no longer be in time, starts at once, {taking}{plan.text}", limit)
+
+
+def _open(plan: _Plan, code: str, reason: str, max_rows: int | None) -> Decision:
+    return Decision(True, code, reason, max_rows=max_rows, latest_start_s=plan.latest_start_s, predicted_s=plan.expected_s)
+
+
+def _hold(plan: _Plan, until_s: float, code: str, reason: str) -> Decision:
+    return Decision(
+        False, code, reason, until_s=until_s, latest_start_s=plan.latest_start_s, predicted_s=plan.expected_s
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Early:
+    """The next moment at which an early start may be possible, and what stands in its way until then."""
+
+    at_s: float
+    why: str
+
+
+def _early_start(snapshot: Snapshot, query: QueryView, waiting: Waiting) -> _Early:
+    now_s = snapshot.now_s
+    span_s = query.cost.expected_s(waiting.rows)
+    busy = _busy_until(snapshot, query)
+    if busy is not None:
+        return busy
+    paced_s = waiting.oldest_at_s + _pace_s(snapshot, query, span_s)
+    if now_s < paced_s:
+        return _Early(paced_s, "gathers a worthwhile batch")
+    for other in snapshot.others(query):
+        if _would_suffer(other, now_s, span_s):
+            return _Early(math.inf, f"leaves the cores to {other.name}")
+    return _Early(now_s, "cores are idle")
+
+
+def _busy_until(snapshot: Snapshot, query: QueryView) -> _Early | None:
+    running = [other for other in snapshot.others(query) if other.running is not None]
+    if len(running) * query.cost.stretch <= HARMLESS_STRETCH:
+        return None
+    # Its end is an event that asks again; a time-out would only ask for nothing.
+    return _Early(math.inf, f"waits for {running[0].name} to finish")
+
+
+def _pace_s(snapshot: Snapshot, query: QueryView, span_s: float) -> float:
+    """Age before an early start: one round of all queries' batches must fit into `EARLY_SHARE` of it."""
+    round_s = span_s + sum(_typical_s(other) for other in snapshot.others(query))
+    assert query.promise.deadline_s is not None
+    return min(round_s / EARLY_SHARE - span_s, EARLY_MAX_AGE * query.promise.deadline_s)
+
+
+def _typical_s(other: QueryView) -> float:
+    return other.cost.expected_s(other.cost.mean_rows) if other.cost.ready else 0.0
+
+
+def _would_suffer(other: QueryView, now_s: float, span_s: float) -> bool:
+    """Whether a batch that runs for `span_s` from now makes `other` miss a deadline that it would else keep."""
+    if other.promise.deadline_s is None or not other.cost.ready or other.running is not None:
+        return False
+    oldest_s = other.waiting.oldest_at_s if other.waiting is not None else now_s
+    rows = other.waiting.rows if other.waiting is not None else other.cost.mean_rows
+    due_s = oldest_s + other.promise.deadline_s - SAFETY_S
+    alone_s = other.cost.quantile_s(rows, 0.0, other.promise.slo)
+    beside_s = other.cost.quantile_s(rows, 1.0, other.promise.slo)
+    if now_s + span_s <= due_s - alone_s or now_s <= due_s - beside_s:
+        return False
+    unavoidable = other.promise.deadline_s - SAFETY_S < min(beside_s, span_s + alone_s)
+    fresh = now_s - oldest_s <= FRESH_SHARE * other.promise.deadline_s
+    return not (unavoidable and fresh)
+
+
+def _best_effort(snapshot: Snapshot, query: QueryView, waiting: Waiting) -> Decision:
+    now_s = snapshot.now_s
+    span_s = query.cost.expected_s(waiting.rows)
+    limit_s = waiting.oldest_at_s + BEST_EFFORT_PATIENCE_S
+    if now_s >= limit_s:
+        return Decision(True, "patience", f"waited {BEST_EFFORT_PATIENCE_S:g} s for slack", predicted_s=span_s)
+    busy = _busy_until(snapshot, query)
+    if busy is not None:
+        return Decision(False, "busy", busy.why, until_s=limit_s, predicted_s=span_s)
+    for other in snapshot.others(query):
+        if other.promise.deadline_s is not None and _would_suffer(other, now_s, span_s):
+            return Decision(False, "busy", f"leaves the cores to {other.name}", until_s=limit_s, predicted_s=span_s)
+    return Decision(True, "slack", "no deadline: runs in the slack of the others", predicted_s=span_s)

@@ -1,0 +1,57 @@
+"""One finished micro-batch as it is remembered, shown and written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from headgate.core.arrivals import LatencyStats
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRecord:
+    """Everything about one batch; times are wall-clock seconds, durations seconds."""
+
+    query: str
+    batch_id: int
+    deadline_s: float | None
+    slo: float
+    rows: int
+    oldest_at_s: float | None
+    asked_at_s: float
+    """When Spark first asked for this batch."""
+    opened_at_s: float
+    finished_at_s: float
+    code: str
+    reason: str
+    """Why it was let in when it was."""
+    held_s: dict[str, float]
+    """Seconds held, by the code of the decision that held it."""
+    predicted_s: float
+    duration_s: float
+    overlap: float
+    """Other batches that ran beside it, on average."""
+    latency: LatencyStats | None
+    estimated: bool
+    """Whether arrivals were estimated (``gate(df)``) rather than known (native sources)."""
+    left_rows: int
+    """Rows that waited and were left for the next batch because they did not fit."""
+    spark_ms: dict[str, int] = field(default_factory=dict)
+    """Spark's own breakdown of the trigger (its ``latestOffset`` contains the hold)."""
+
+    def to_json(self) -> dict[str, Any]:
+        """A flat object: one row of a table in pandas."""
+        row: dict[str, Any] = {
+            name: getattr(self, name) for name in self.__slots__ if name not in ("latency", "held_s", "spark_ms")
+        }
+        row["held_s"] = round(sum(self.held_s.values()), 6)
+        row |= {f"held_{code}_s": round(seconds, 6) for code, seconds in self.held_s.items()}
+        row |= {f"latency_{name}": value for name, value in _latency_columns(self.latency).items()}
+        row |= {f"spark_{name}_ms": value for name, value in self.spark_ms.items()}
+        return row
+
+
+def _latency_columns(stats: LatencyStats | None) -> dict[str, Any]:
+    if stats is None:
+        return {}
+    return {name: getattr(stats, name) for name in ("max_s", "mean_s", "p50_s", "p95_s", "p99_s", "violations", "rows")}

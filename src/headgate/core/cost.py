@@ -1,0 +1,210 @@
+"""What a micro-batch will take: affine in its rows, learned online, with the spread of the situation.
+
+A batch of `rows` that runs beside `overlap` other batches (their average number while it ran) takes about
+
+    (fixed_s + per_row_s * rows) * (1 + stretch * overlap)
+
+seconds. All parts are learned with exponential forgetting, because the JVM gets several times faster while it warms up
+and loads drift. The residual is kept as a logarithm, separately for batches that ran alone and batches that had
+company: the spread of a mixture would be too wide for the one and too narrow for the other.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, fields, replace
+from statistics import NormalDist
+from typing import Any
+
+from headgate.errors import StateError
+
+FORGET = 0.93
+"""Weight of the past per batch: about the last 14 batches count, enough for a spread, short enough for JIT warm-up."""
+
+READY_AFTER = 3
+"""Batches before predictions are trusted to hold a batch back."""
+
+_PRIOR_FIXED_S = 1.0  # before the first batch: a cold small batch takes about a second
+_PRIOR_PER_ROW_S = 2e-5  # and a cautious 50,000 rows/s, so that a first batch on a backlog stays moderate
+_PRIOR_SPREAD = 0.5
+_SPREAD_PRIOR = 0.25  # assumed spread of the logarithm, worth `_PRIOR_WEIGHT` batches
+_SPREAD_FLOOR = 0.04  # timers, GC and listing make a few per cent of noise even in quiet runs
+_PRIOR_WEIGHT = 2.0
+_SLOPE_SHRINK = 0.3  # how strongly "half of the cost is fixed" holds while batch sizes hardly vary
+_STRETCH_PRIOR = 0.7  # two batches on the same cores: most of the other's time is added
+_STRETCH_MAX = 3.0
+_CLIP_MIN = math.log(2.0)  # an observation never counts as more than this (or 3 spreads) away from the prediction
+_ALONE_BELOW = 0.25  # overlap under which a batch counts as having run alone
+_FACTOR_MAX = 6.0
+_NORMAL = NormalDist()
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """Exponentially weighted mean and variance of log(actual / predicted)."""
+
+    weight: float = 0.0
+    mean: float = 0.0
+    variance: float = 0.0
+
+    def add(self, value: float) -> Residual:
+        weight = FORGET * self.weight + 1.0
+        step = (value - self.mean) / weight
+        mean = self.mean + step
+        variance = (FORGET * self.weight * (self.variance + step * step) + (value - mean) ** 2) / weight
+        return Residual(weight, mean, variance)
+
+    @property
+    def spread(self) -> float:
+        pooled = (self.weight * self.variance + _PRIOR_WEIGHT * _SPREAD_PRIOR**2) / (self.weight + _PRIOR_WEIGHT)
+        return max(_SPREAD_FLOOR, math.sqrt(pooled * (1.0 + 1.0 / (self.weight + _PRIOR_WEIGHT))))
+
+
+@dataclass(frozen=True, slots=True)
+class CostModel:
+    """An immutable estimate; :meth:`observe` returns the next one."""
+
+    batches: int = 0
+    weight: float = 0.0
+    mean_rows: float = 0.0
+    mean_s: float = 0.0
+    var_rows: float = 0.0
+    cov: float = 0.0
+    overlap_sq: float = 0.0
+    overlap_excess: float = 0.0
+    alone: Residual = Residual()
+    company: Residual = Residual()
+    mean_rows_s: float = 0.0
+    """Running average of rows per second (zStream's AvgThPut)."""
+    max_rows_s: float = 0.0
+    """Best rows per second of a batch that ran alone (Q-Spark's MaxThroughput)."""
+    fixed_s: float = _PRIOR_FIXED_S
+    per_row_s: float = _PRIOR_PER_ROW_S
+    stretch: float = _STRETCH_PRIOR
+
+    @property
+    def ready(self) -> bool:
+        return self.batches >= READY_AFTER
+
+    def expected_s(self, rows: float, overlap: float = 0.0) -> float:
+        """The expected duration."""
+        return (self.fixed_s + self.per_row_s * max(rows, 0.0)) * (1.0 + self.stretch * overlap)
+
+    def quantile_s(self, rows: float, overlap: float, quantile: float) -> float:
+        """The duration that a share `quantile` of such batches stays below."""
+        return self.expected_s(rows, overlap) * self.factor(overlap, quantile)
+
+    def factor(self, overlap: float, quantile: float) -> float:
+        """How much longer than expected a batch takes at `quantile`, in this situation."""
+        if self.batches == 0:
+            return math.exp(_PRIOR_SPREAD * _NORMAL.inv_cdf(quantile))
+        residual = self.alone if overlap < _ALONE_BELOW else self.company
+        exponent = residual.mean + residual.spread * _NORMAL.inv_cdf(quantile)
+        return min(_FACTOR_MAX, math.exp(min(exponent, 3.0)))
+
+    def rows_within(self, budget_s: float, overlap: float, quantile: float) -> int:
+        """The largest batch that stays within `budget_s` at `quantile`; 0 if not even an empty one does."""
+        scale = (1.0 + self.stretch * overlap) * self.factor(overlap, quantile)
+        spare_s = budget_s / scale - self.fixed_s
+        if spare_s <= 0:
+            return 0
+        return int(min(spare_s / max(self.per_row_s, 1e-12), 1e15))
+
+    def observe(self, rows: int, duration_s: float, overlap: float) -> CostModel:
+        """Learn from a finished batch; nonsense and empty batches teach nothing."""
+        if rows <= 0 or not (math.isfinite(duration_s) and duration_s > 0 and math.isfinite(overlap)):
+            return self
+        overlap = min(max(overlap, 0.0), 50.0)
+        clipped_s = self._clip(rows, duration_s, overlap)
+        fitted = self._fit_line(rows, clipped_s / (1.0 + self.stretch * overlap))
+        return fitted._fit_stretch(rows, clipped_s, overlap)._fit_residual(rows, duration_s, overlap)._rates(
+            rows, duration_s, overlap
+        )
+
+    def _clip(self, rows: int, duration_s: float, overlap: float) -> float:
+        """Pull an outlier in: one 30 s garbage collection must not make every later batch start too early."""
+        if not self.ready:
+            return duration_s
+        residual = self.alone if overlap < _ALONE_BELOW else self.company
+        limit = max(_CLIP_MIN, 3.0 * residual.spread)
+        expected_s = self.expected_s(rows, overlap)
+        return min(max(duration_s, expected_s * math.exp(-limit)), expected_s * math.exp(limit))
+
+    def _fit_line(self, rows: int, alone_s: float) -> CostModel:
+        weight = FORGET * self.weight + 1.0
+        share = 1.0 / weight
+        delta_rows, delta_s = rows - self.mean_rows, alone_s - self.mean_s
+        mean_rows = self.mean_rows + share * delta_rows
+        mean_s = self.mean_s + share * delta_s
+        var_rows = (1.0 - share) * (self.var_rows + share * delta_rows * delta_rows)
+        cov = (1.0 - share) * (self.cov + share * delta_rows * delta_s)
+        fixed_s, per_row_s = _line(mean_rows, mean_s, var_rows, cov, weight)
+        return replace(
+            self, batches=self.batches + 1, weight=weight, mean_rows=mean_rows, mean_s=mean_s,
+            var_rows=var_rows, cov=cov, fixed_s=fixed_s, per_row_s=per_row_s,
+        )  # fmt: skip
+
+    def _fit_stretch(self, rows: int, duration_s: float, overlap: float) -> CostModel:
+        excess = duration_s / max(self.expected_s(rows), 1e-9) - 1.0
+        overlap_sq = FORGET * self.overlap_sq + overlap * overlap
+        overlap_excess = FORGET * self.overlap_excess + overlap * excess
+        stretch = (overlap_excess + _STRETCH_PRIOR) / (overlap_sq + 1.0)
+        return replace(
+            self, overlap_sq=overlap_sq, overlap_excess=overlap_excess, stretch=min(max(stretch, 0.0), _STRETCH_MAX)
+        )
+
+    def _fit_residual(self, rows: int, duration_s: float, overlap: float) -> CostModel:
+        value = math.log(duration_s / max(self.expected_s(rows, overlap), 1e-9))
+        value = min(max(value, -3.0), 3.0)
+        if self.ready:
+            residual = self.alone if overlap < _ALONE_BELOW else self.company
+            limit = max(_CLIP_MIN, 4.0 * residual.spread)
+            value = min(max(value, -limit), limit)
+        if overlap < _ALONE_BELOW:
+            return replace(self, alone=self.alone.add(value))
+        return replace(self, company=self.company.add(value))
+
+    def _rates(self, rows: int, duration_s: float, overlap: float) -> CostModel:
+        rows_s = rows / duration_s
+        best = max(self.max_rows_s, rows_s) if overlap < _ALONE_BELOW else self.max_rows_s
+        mean = rows_s if self.mean_rows_s == 0 else self.mean_rows_s + (rows_s - self.mean_rows_s) / self.weight
+        return replace(self, mean_rows_s=mean, max_rows_s=best)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: object) -> CostModel:
+        """Rebuild a saved model, refusing anything that could not have been saved by :meth:`to_json`."""
+        if not isinstance(data, dict):
+            raise StateError(f"saved cost model is not an object: {data!r:.80}")
+        values: dict[str, Any] = {}
+        for field in fields(cls):
+            raw = data.get(field.name)
+            values[field.name] = _residual(raw) if field.name in ("alone", "company") else _number(field.name, raw)
+        values["batches"] = int(values["batches"])
+        return cls(**values)
+
+
+def _line(mean_rows: float, mean_s: float, var_rows: float, cov: float, weight: float) -> tuple[float, float]:
+    """Slope by least squares, drawn towards "half of the cost is fixed" while sizes vary too little to tell."""
+    if mean_rows <= 0:
+        return mean_s, 0.0
+    pull = _SLOPE_SHRINK / weight * mean_rows * mean_rows
+    slope = (cov + pull * 0.5 * mean_s / mean_rows) / (var_rows + pull)
+    # Some of the cost is always fixed and none is negative, whatever noise says.
+    slope = min(max(slope, 0.0), 0.95 * mean_s / mean_rows)
+    return mean_s - slope * mean_rows, slope
+
+
+def _residual(raw: object) -> Residual:
+    if not isinstance(raw, dict):
+        raise StateError(f"saved cost model has no residual: {raw!r:.80}")
+    return Residual(*(_number(f.name, raw.get(f.name), signed=f.name == "mean") for f in fields(Residual)))
+
+
+def _number(name: str, raw: object, *, signed: bool = False) -> float:
+    signed = signed or name in ("cov", "overlap_excess")
+    if isinstance(raw, bool) or not isinstance(raw, int | float) or not math.isfinite(raw) or (raw < 0 and not signed):
+        raise StateError(f"saved cost model: {name}={raw!r} is not a usable number")
+    return float(raw)

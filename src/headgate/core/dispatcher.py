@@ -1,0 +1,318 @@
+"""Events in, answers out: the coordinator's whole logic without sockets, threads, Spark or a clock of its own.
+
+    gate asks ──▶ asked() ──▶ Open / Hold / Idle / Pass
+    gate took ──▶ took()
+    progress  ──▶ finished() ──▶ BatchRecord
+    any change of what runs ──▶ shares() for the pools
+
+A query's first gate waits for the decision; its other gates (a join's second source) follow it at once.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from headgate.core.admission import Decision
+from headgate.core.arrivals import Arrivals
+from headgate.core.batch import BatchRecord
+from headgate.core.clock import Instant
+from headgate.core.cost import CostModel
+from headgate.core.policies import Policy, Share
+from headgate.core.query_state import UNKNOWN_GAP_S, GateConfig, GateReport, QueryState, Round
+from headgate.core.snapshot import Promise, Snapshot
+
+MAX_HOLD_S = 10.0
+"""Longest wait before a gate asks again on its own, should an event have been missed."""
+
+IDLE_WAIT_S = 1.0
+"""How long a gate with nothing to do waits before it gives Spark a turn (for no-data batches)."""
+
+JOIN_IDLE_WAIT_S = 0.1
+"""... and in a query with several sources, whose first gate cannot see the arrivals of the others."""
+
+RECHECK_GAIN_S = 0.002
+"""A new wake-up time is told to a waiting gate if it is earlier by at least this."""
+
+EARLY_CODES = ("early", "slack")
+"""Openings that use idle cores: one at a time."""
+
+PROBE_S = (0.05, 1.0)
+"""A foreign source that had nothing is looked at again after this long, growing while it stays empty."""
+
+PROBE_DEADLINE_SHARE = 1 / 8
+"""... but never later than this share of the deadline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Start a batch now with at most `max_rows` of this gate's rows."""
+
+    round: int
+    max_rows: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Ask again after `seconds`, or when told."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Nothing waits: look at the source again within `seconds`."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Report nothing new: the first gate of this query is the one that waits."""
+
+
+Answer = Open | Hold | Idle | Pass
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A finished batch as Spark reports it; times are wall clock."""
+
+    query: str
+    batch_id: int
+    started_at_s: float
+    finished_at_s: float
+    rows: int
+    spark_ms: dict[str, int]
+
+
+class Dispatcher:
+    """State of all queries of one Spark, and every decision about them."""
+
+    def __init__(self, cores: int, policy: Policy, policy_name: str) -> None:
+        self.cores = cores
+        self.policy = policy
+        self.policy_name = policy_name
+        self.queries: dict[str, QueryState] = {}
+        self._counted_to_s = -math.inf
+
+    def add(self, config: GateConfig, cost: CostModel) -> None:
+        self.queries[config.name] = QueryState(config, cost)
+
+    def remove(self, name: str) -> QueryState | None:
+        return self.queries.pop(name, None)
+
+    def snapshot(self, now_s: float) -> Snapshot:
+        views = tuple(state.view(now_s) for state in self.queries.values())
+        return Snapshot(now_s, self.cores, views, self.policy_name)
+
+    def shares(self, now_s: float) -> dict[str, Share]:
+        """What each query's pool should have, given what runs now."""
+        return self.policy(self.snapshot(now_s))
+
+    def asked(self, name: str, gate: int, report: GateReport, now: Instant) -> Answer:
+        """A gate asks whether a batch may start."""
+        state = self.queries[name]
+        first = gate == min(state.gates, default=gate)
+        if first and state.round is not None:
+            self._end_round(state, now.mono_s)
+        state.gate(gate).said(report)
+        if not first and state.round is not None:
+            return self._join_round(state, gate)
+        return self._first_answer(state, gate, now) if first else self._later_answer(state, gate, now)
+
+    def took(self, name: str, gate: int, rows: int, left_rows: int, arrivals: Arrivals, now: Instant) -> None:
+        """A native gate has cut its part of the batch."""
+        state = self.queries[name]
+        state.gate(gate).took(rows, now.mono_s)
+        if state.round is not None:
+            state.round.rows += rows
+            state.round.left_rows += left_rows
+            state.round.arrivals.append(arrivals)
+
+    def finished(self, progress: Progress, now: Instant) -> tuple[BatchRecord, Arrivals] | None:
+        """Spark reports a batch: learn from it and return its record and arrivals, or None if no gate let it in."""
+        state = self.queries.get(progress.query)
+        if state is None or progress.rows <= 0:
+            return None
+        matched = self._match(state, progress, now)
+        if matched is None:
+            return None
+        duration_s = progress.finished_at_s - matched.opened.wall_s
+        overlap = matched.overlap(duration_s)
+        self._learn(state, matched, progress, duration_s, overlap)
+        arrivals, estimated = _arrivals(matched, progress)
+        return _record(state.config.promise, matched, progress, overlap, arrivals, estimated), arrivals
+
+    def wakeable(self, now_s: float) -> list[str]:
+        """Queries that hold and should ask again, because what runs has changed: all whose time has come, and of those
+        that could start early only the most urgent (its start changes the matter for the rest)."""
+        snapshot = self.snapshot(now_s)
+        due, early = [], []
+        for view in snapshot.queries:
+            state = self.queries[view.name]
+            if state.holding is None:
+                continue
+            decision = state.config.rule(snapshot, view)
+            if not decision.open and decision.until_s < state.holding.until_s - RECHECK_GAIN_S:
+                due.append(view.name)
+            elif decision.open:
+                (early if decision.code in EARLY_CODES else due).append(view.name)
+        early.sort(key=lambda name: self.queries[name].view(now_s).due_at_s)
+        return due + early[:1]
+
+    def _first_answer(self, state: QueryState, gate: int, now: Instant) -> Answer:
+        waiting = state.waiting(now.mono_s)
+        if waiting is None:
+            state.release(now.mono_s)
+            return Idle(IDLE_WAIT_S if len(state.gates) == 1 else JOIN_IDLE_WAIT_S)
+        if state.asked is None:
+            state.asked = now
+        probe_at_s = self._probe_at(state)
+        if now.mono_s < probe_at_s:
+            return Hold(probe_at_s - now.mono_s)
+        decision = self._decide(state, now.mono_s)
+        if decision.open:
+            return self._open_round(state, gate, decision, now)
+        state.hold(decision, now.mono_s)
+        seconds = decision.until_s - now.mono_s
+        if math.isnan(seconds):
+            raise ArithmeticError(f"{state.config.name}: the rule answered with no usable time")
+        return Hold(min(MAX_HOLD_S, max(0.0, seconds)))
+
+    def _later_answer(self, state: QueryState, gate: int, now: Instant) -> Answer:
+        """A join's later source, while the first had nothing: open only if it cannot wait for the next question."""
+        waiting = state.waiting(now.mono_s)
+        if waiting is None:
+            return Pass()
+        decision = self._decide(state, now.mono_s)
+        return self._open_round(state, gate, decision, now) if decision.open else Pass()
+
+    def _decide(self, state: QueryState, now_s: float) -> Decision:
+        snapshot = self.snapshot(now_s)
+        mine = next(view for view in snapshot.queries if view.name == state.config.name)
+        return state.config.rule(snapshot, mine)
+
+    def _probe_at(self, state: QueryState) -> float:
+        """When a foreign source that had nothing may be looked at again."""
+        if state.native or not state.empty_openings or state.opened is None:
+            return -math.inf
+        low_s, high_s = PROBE_S
+        cap_s = min(high_s, (state.config.promise.deadline_s or math.inf) * PROBE_DEADLINE_SHARE)
+        return state.opened.mono_s + min(cap_s, low_s * 1.5 ** min(state.empty_openings, 20))
+
+    def _open_round(self, state: QueryState, gate: int, decision: Decision, now: Instant) -> Open:
+        self._count_overlap(now.mono_s)
+        state.release(now.mono_s)
+        view = state.view(now.mono_s)
+        rows = 0.0 if view.waiting is None else view.waiting.rows
+        share = 1.0 if decision.max_rows is None else decision.max_rows / max(rows, 1.0)
+        state.rounds += 1
+        state.codes[decision.code] += 1
+        previous = state.opened
+        state.round = Round(
+            number=state.rounds,
+            asked=state.asked or now,
+            opened=now,
+            decision=decision,
+            waited_from_s=None if previous is None else previous.wall_s,
+            due_at_s=view.due_at_s,
+            share=share,
+            held_s=state.held_s,
+            expected_rows=min(rows, decision.max_rows or math.inf),
+        )
+        state.opened, state.asked, state.held_s = now, None, {}
+        return self._join_round(state, gate)
+
+    def _join_round(self, state: QueryState, gate: int) -> Open:
+        """This gate's part of an open round."""
+        assert state.round is not None
+        report = state.gate(gate).report
+        if state.round.share >= 1.0 or report is None or report.rows is None:
+            return Open(state.round.number, None)
+        return Open(state.round.number, max(1, math.ceil(state.round.share * report.rows)))
+
+    def _end_round(self, state: QueryState, now_s: float) -> None:
+        self._count_overlap(now_s)
+        ended = state.round
+        assert ended is not None
+        ended.ended_at_s = now_s
+        state.round = None
+        came_back_s = now_s - ended.opened.mono_s
+        state.empty_openings = state.empty_openings + 1 if not ended.rows and came_back_s < UNKNOWN_GAP_S else 0
+        # Two: the newest may still be on its way while the one before it is being reported.
+        state.unconfirmed = [*state.unconfirmed[-1:], ended]
+
+    def _count_overlap(self, now_s: float) -> None:
+        """Add the time since the last change of what runs to every running batch."""
+        running = [state.round for state in self.queries.values() if state.round is not None]
+        for batch in running:
+            span_s = now_s - max(self._counted_to_s, batch.opened.mono_s)
+            batch.beside_s += max(0.0, span_s) * (len(running) - 1)
+        self._counted_to_s = now_s
+
+    def _match(self, state: QueryState, progress: Progress, now: Instant) -> Round | None:
+        """The round that this progress belongs to: the one that opened within the trigger."""
+        candidates = [*state.unconfirmed, *([state.round] if state.round else [])]
+        for candidate in candidates:
+            # Spark's stamps have whole milliseconds.
+            if progress.started_at_s - 0.002 <= candidate.opened.wall_s <= progress.finished_at_s + 0.002:
+                if candidate is state.round:
+                    self._end_round(state, now.mono_of(progress.finished_at_s))
+                state.unconfirmed = [other for other in state.unconfirmed if other is not candidate]
+                return candidate
+        return None
+
+    def _learn(self, state: QueryState, batch: Round, progress: Progress, duration_s: float, overlap: float) -> None:
+        state.empty_openings = 0
+        rows = batch.rows or progress.rows
+        state.cost = state.cost.observe(rows, duration_s, overlap)
+        if not batch.rows:
+            self._learn_foreign_rate(state, batch, progress.rows)
+
+    def _learn_foreign_rate(self, state: QueryState, batch: Round, rows: int) -> None:
+        foreign = [gate for gate in state.gates.values() if not gate.native]
+        for gate in foreign:
+            gate.taken_rows += rows // len(foreign)
+            gate.rate.arrived_total(gate.taken_rows, batch.opened.mono_s)
+
+    def retarget(self, name: str, config: GateConfig) -> None:
+        """Give a running query another promise or rule."""
+        state = self.queries[name]
+        state.config = replace(config, name=name)
+
+
+def _record(
+    promise: Promise, batch: Round, progress: Progress, overlap: float, arrivals: Arrivals, estimated: bool
+) -> BatchRecord:
+    return BatchRecord(
+        query=progress.query,
+        batch_id=progress.batch_id,
+        deadline_s=promise.deadline_s,
+        slo=promise.slo,
+        rows=batch.rows or progress.rows,
+        oldest_at_s=arrivals.oldest_s,
+        asked_at_s=batch.asked.wall_s,
+        opened_at_s=batch.opened.wall_s,
+        finished_at_s=progress.finished_at_s,
+        code=batch.decision.code,
+        reason=batch.decision.reason,
+        held_s=batch.held_s,
+        predicted_s=batch.decision.predicted_s,
+        duration_s=progress.finished_at_s - batch.opened.wall_s,
+        overlap=overlap,
+        latency=arrivals.latency(progress.finished_at_s, promise.deadline_s) if arrivals.total else None,
+        estimated=estimated,
+        left_rows=batch.left_rows,
+        spark_ms=progress.spark_ms,
+    )
+
+
+def _arrivals(batch: Round, progress: Progress) -> tuple[Arrivals, bool]:
+    """The batch's arrivals: as the sources know them, or evenly spread since the previous opening."""
+    if batch.arrivals:
+        return Arrivals.concat(batch.arrivals), False
+    since_s = batch.waited_from_s if batch.waited_from_s is not None else progress.started_at_s
+    step_s = max(0.0, batch.opened.wall_s - since_s) / max(progress.rows, 1)
+    return Arrivals.of([(since_s, step_s, progress.rows)]), True
+

@@ -1,0 +1,204 @@
+"""What the dispatcher remembers of one query between events."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+
+from headgate.core.admission import Decision, Rule
+from headgate.core.arrivals import Arrivals
+from headgate.core.clock import Instant
+from headgate.core.cost import CostModel
+from headgate.core.snapshot import Promise, QueryView, Running, Waiting
+
+RATE_MEMORY_S = (2.0, 30.0)
+"""Bounds of the arrival rate's memory: the deadline, since that is the horizon of a forecast."""
+
+UNKNOWN_GAP_S = 0.05
+"""A foreign source that came back this soon after an opening had nothing: a real batch writes two logs first."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateConfig:
+    """What a query is started with."""
+
+    name: str
+    promise: Promise
+    rule: Rule
+    rule_name: str = "slo"
+
+
+@dataclass(frozen=True, slots=True)
+class GateReport:
+    """What one gate said waits behind it; `rows` is None where its source cannot tell."""
+
+    rows: int | None
+    oldest_at_s: float | None
+    reported_at_s: float
+
+
+@dataclass(slots=True)
+class RateEstimate:
+    """Arrivals per second, exponentially weighted over time."""
+
+    memory_s: float
+    rows_s: float = 0.0
+    seen_rows: float = 0.0
+    seen_at_s: float | None = None
+
+    def arrived_total(self, rows: float, now_s: float) -> None:
+        """`rows` have arrived since the beginning, as known at `now_s`."""
+        if self.seen_at_s is not None and now_s > self.seen_at_s:
+            span_s = now_s - self.seen_at_s
+            fresh = max(0.0, rows - self.seen_rows) / span_s
+            self.rows_s += (fresh - self.rows_s) * -math.expm1(-span_s / self.memory_s)
+        if self.seen_at_s is None or now_s > self.seen_at_s:
+            self.seen_rows, self.seen_at_s = rows, now_s
+
+
+@dataclass(slots=True)
+class Gate:
+    """One gated source of a query."""
+
+    rate: RateEstimate
+    native: bool = True
+    taken_rows: int = 0
+    report: GateReport | None = None
+
+    def said(self, report: GateReport) -> None:
+        self.native = report.rows is not None
+        self.report = report
+        if report.rows is not None:
+            self.rate.arrived_total(self.taken_rows + report.rows, report.reported_at_s)
+
+    def took(self, rows: int, now_s: float) -> None:
+        self.taken_rows += rows
+        if self.report is not None and self.report.rows is not None:
+            left = max(0, self.report.rows - rows)
+            # What stays behind is younger than what was taken; its exact stamp comes with the next question.
+            self.report = GateReport(left, self.report.oldest_at_s if left else None, now_s)
+
+    def waiting(self, now_s: float, opened_at_s: float | None) -> Waiting | None:
+        """What waits by now: the last report, carried forward with the arrival rate."""
+        report = self.report
+        if report is None:
+            return None
+        if report.rows is None:
+            return self._guess(now_s, opened_at_s)
+        age_s = max(0.0, now_s - report.reported_at_s)
+        rows = report.rows + self.rate.rows_s * age_s
+        if report.rows == 0 and rows < 1.0:
+            return None
+        oldest_s = report.oldest_at_s
+        if oldest_s is None:
+            oldest_s = min(now_s, report.reported_at_s + 1.0 / max(self.rate.rows_s, 1e-9))
+        return Waiting(rows, oldest_s, self.rate.rows_s)
+
+    def _guess(self, now_s: float, opened_at_s: float | None) -> Waiting:
+        """A foreign source: everything since the last opening may wait, so its oldest may be that old."""
+        since_s = now_s if opened_at_s is None else opened_at_s
+        return Waiting(max(1.0, self.rate.rows_s * (now_s - since_s)), since_s, self.rate.rows_s)
+
+
+@dataclass(slots=True)
+class Round:
+    """One opening of a query's gates: from the question to the end of the batch."""
+
+    number: int
+    asked: Instant
+    opened: Instant
+    decision: Decision
+    waited_from_s: float | None
+    """Wall time of the previous opening: the earliest arrival that a foreign source can have in this batch."""
+    due_at_s: float
+    share: float
+    """Share of what waits that each gate may take."""
+    held_s: dict[str, float]
+    expected_rows: float
+    rows: int = 0
+    left_rows: int = 0
+    arrivals: list[Arrivals] = field(default_factory=list)
+    beside_s: float = 0.0
+    """Integral of the number of other running batches over this one's time."""
+    ended_at_s: float | None = None
+
+    def overlap(self, duration_s: float) -> float:
+        return 0.0 if duration_s <= 0 else self.beside_s / duration_s
+
+
+@dataclass(slots=True)
+class QueryState:
+    """Everything known about one query; changed only by the dispatcher."""
+
+    config: GateConfig
+    cost: CostModel
+    gates: dict[int, Gate] = field(default_factory=dict)
+    round: Round | None = None
+    """The batch that runs now."""
+    unconfirmed: list[Round] = field(default_factory=list)
+    """Ended rounds whose progress event has not come yet."""
+    asked: Instant | None = None
+    """When Spark first asked for the batch that waits."""
+    holding: Decision | None = None
+    holding_since_s: float = 0.0
+    held_s: dict[str, float] = field(default_factory=dict)
+    opened: Instant | None = None
+    """When the gates last opened."""
+    empty_openings: int = 0
+    rounds: int = 0
+    codes: Counter[str] = field(default_factory=Counter)
+
+    def gate(self, index: int) -> Gate:
+        if index not in self.gates:
+            low, high = RATE_MEMORY_S
+            memory_s = min(max(self.config.promise.deadline_s or high, low), high)
+            self.gates[index] = Gate(RateEstimate(memory_s))
+        return self.gates[index]
+
+    @property
+    def native(self) -> bool:
+        return all(gate.native for gate in self.gates.values())
+
+    def waiting(self, now_s: float) -> Waiting | None:
+        """What waits behind all gates together: they share one decision."""
+        opened_s = None if self.opened is None else self.opened.mono_s
+        parts = [part for gate in self.gates.values() if (part := gate.waiting(now_s, opened_s)) is not None]
+        if not parts:
+            return None
+        if len(parts) == 1:
+            return parts[0]
+        return Waiting(
+            sum(part.rows for part in parts),
+            min(part.oldest_at_s for part in parts),
+            sum(part.rate_rows_s for part in parts),
+        )
+
+    def running(self) -> Running | None:
+        if self.round is None:
+            return None
+        opened_s = self.round.opened.mono_s
+        rows = self.round.rows or self.round.expected_rows
+        return Running(opened_s, rows, opened_s + self.cost.expected_s(rows), self.round.due_at_s)
+
+    def view(self, now_s: float) -> QueryView:
+        """This query in a snapshot."""
+        return QueryView(
+            name=self.config.name,
+            promise=self.config.promise,
+            cost=self.cost,
+            waiting=self.waiting(now_s),
+            running=self.running(),
+            divisible=self.native,
+        )
+
+    def hold(self, decision: Decision, now_s: float) -> None:
+        """Count the time of the previous hold and begin this one."""
+        self.release(now_s)
+        self.holding, self.holding_since_s = decision, now_s
+
+    def release(self, now_s: float) -> None:
+        if self.holding is not None:
+            code = self.holding.code
+            self.held_s[code] = self.held_s.get(code, 0.0) + now_s - self.holding_since_s
+            self.holding = None

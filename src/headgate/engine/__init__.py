@@ -1,0 +1,1 @@
+"""The running part: coordinator, its socket, Spark's listener, pools and session."""

@@ -1,0 +1,222 @@
+"""The one place that touches Spark's inside. Everything here is private to Spark and may change with it.
+
+:func:`check_spark` says at the start what is missing; callers go on without what they can do without.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from headgate.core.policies import POLICIES, Share
+from headgate.errors import UnsupportedSpark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+
+OLDEST_SPARK = (4, 2)
+"""First Spark whose Python streaming sources may decide what a batch holds: ``latestOffset(start, limit)``."""
+
+GATE_NEVER_CAME = "waiting for the Python worker to connect back"
+"""Spark's words when a planning process did not start within its ten seconds (a machine under heavy load)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """What this Spark allows: the policies that work, and why others do not."""
+
+    policies: tuple[str, ...]
+    missing: str | None = None
+
+
+def check_spark(spark: SparkSession) -> Support:
+    """Refuse a Spark that Headgate cannot stand on; tell which policies work on this one."""
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise UnsupportedSpark(
+            "spark: a Spark Connect session has no driver-side scheduler to talk to; "
+            "use a classic session: SparkSession.builder.master(...).getOrCreate()"
+        )
+    check_version(spark.version)
+    mode = spark.sparkContext.getConf().get("spark.scheduler.mode", "FIFO")
+    if mode.upper() != "FAIR":
+        return Support(("fifo",), f"spark.scheduler.mode is {mode}, priorities need FAIR (set it before Spark starts)")
+    try:
+        Pools(spark).probe()
+    except Exception as error:
+        reason = str(error).splitlines()[0]
+        return Support(("fair",), f"the pools of Spark {spark.version} cannot be set ({reason:.120})")
+    return Support(tuple(POLICIES))
+
+
+def check_version(version: str) -> None:
+    """Raise for a Spark older than :data:`OLDEST_SPARK`."""
+    parts = tuple(int("".join(filter(str.isdigit, part)) or 0) for part in version.split(".")[:2])
+    if parts < OLDEST_SPARK:
+        needed = ".".join(map(str, OLDEST_SPARK))
+        raise UnsupportedSpark(
+            f"spark.version={version!r}: Headgate needs Spark {needed} or newer "
+            f"(sources that decide what a batch holds); pip install 'pyspark>={needed}'"
+        )
+
+
+class Pools:
+    """Sets ``minShare`` and ``weight`` of Spark's FAIR pools while jobs run.
+
+    Both are final fields without a setter; reflection writes them and Spark's comparator reads them at every offer.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._context = spark.sparkContext._jsc.sc()  # type: ignore[attr-defined]
+        self._pools: dict[str, Any] = {}
+        self._fields: tuple[Any, Any] | None = None
+        self._applied: dict[str, Share] = {}
+
+    def apply(self, shares: dict[str, Share]) -> None:
+        """Write the shares that differ from what the pools have."""
+        for name, share in shares.items():
+            if self._applied.get(name, Share()) != share and self._write(name, share):
+                self._applied[name] = share
+
+    def probe(self) -> None:
+        """Find the fields, and write one into a pool of our own."""
+        java = self._context.getClass().getClassLoader().loadClass("org.apache.spark.scheduler.Pool")
+        self._fields = (_writable(java, "minShare"), _writable(java, "weight"))
+
+    def forget(self, name: str) -> None:
+        self._applied.pop(name, None)
+        self._pools.pop(name, None)
+
+    def _write(self, name: str, share: Share) -> bool:
+        pool = self._find(name)
+        if pool is None:
+            return False
+        if self._fields is None:
+            self.probe()
+        assert self._fields is not None
+        min_share, weight = self._fields
+        min_share.setInt(pool, share.min_share)
+        weight.setInt(pool, share.weight)
+        return True
+
+    def _find(self, name: str) -> Any:
+        """A pool exists once its first job has been submitted."""
+        if name not in self._pools:
+            found = self._context.getPoolForName(pool_name(name))
+            if not found.isDefined():
+                return None
+            self._pools[name] = found.get()
+        return self._pools[name]
+
+
+def pool_name(query: str) -> str:
+    return f"headgate:{query}"
+
+
+def _writable(java_class: Any, field: str) -> Any:
+    """A field by its name, or by its name inside a Scala class that mangles it."""
+    for candidate in java_class.getDeclaredFields():
+        if candidate.getName().split("$$")[-1] == field:
+            candidate.setAccessible(True)
+            return candidate
+    raise UnsupportedSpark(f"Spark's scheduler pool has no field {field!r}")
+
+
+def gates_in(df: DataFrame, option: str) -> list[str]:
+    """The gates in a DataFrame's plan, in the order in which Spark asks them."""
+    leaves = df._jdf.queryExecution().analyzed().collectLeaves()  # type: ignore[operator]
+    found = (_option(leaves.apply(index), option) for index in range(leaves.size()))
+    return [gate for gate in found if gate is not None]
+
+
+def _option(leaf: Any, option: str) -> str | None:
+    if leaf.nodeName() != "StreamingRelationV2":
+        return None
+    value = leaf.extraOptions().get(option)
+    return None if value is None else str(value)
+
+
+def has_watermark(df: DataFrame) -> bool:
+    return "EventTimeWatermark" in df._jdf.queryExecution().analyzed().toString()  # type: ignore[operator]
+
+
+def writer_frame(writer: DataStreamWriter) -> DataFrame:
+    """The DataFrame that a ``writeStream`` belongs to."""
+    return writer._df  # type: ignore[attr-defined, no-any-return]
+
+
+def writer_option(writer: DataStreamWriter, name: str) -> str | None:
+    """An option that the user has set on a ``writeStream``: queryName, checkpointLocation ..."""
+    found = _field(writer._jwrite, "extraOptions").get(name)  # type: ignore[attr-defined]
+    return str(found.get()) if found.isDefined() else None
+
+
+def writer_trigger(writer: DataStreamWriter) -> str:
+    """The trigger as text, such as ``ProcessingTimeTrigger(0)``."""
+    return str(_field(writer._jwrite, "trigger").toString())  # type: ignore[attr-defined]
+
+
+def writer_format(writer: DataStreamWriter) -> str:
+    """The sink's format as the user named it."""
+    return str(_field(writer._jwrite, "source"))  # type: ignore[attr-defined]
+
+
+def _field(owner: Any, name: str) -> Any:
+    field = owner.getClass().getDeclaredField(name)
+    field.setAccessible(True)
+    return field.get(owner)
+
+
+def qualified(spark: SparkSession, path: str) -> str:
+    """A path as Hadoop understands it, with its scheme: ``file:/...``, ``s3a://...``."""
+    context = spark.sparkContext
+    hadoop_path = context._jvm.org.apache.hadoop.fs.Path(path)  # type: ignore[union-attr]
+    filesystem = hadoop_path.getFileSystem(context._jsc.hadoopConfiguration())  # type: ignore[attr-defined]
+    return str(filesystem.makeQualified(hadoop_path).toString())
+
+
+class LightListener:
+    """Hands over progress as one JSON text per event.
+
+    PySpark's own listener fetches every field of an event through py4j, dozens of round trips each; a slow listener
+    slows every query.
+    """
+
+    def __init__(
+        self, on_progress: Callable[[dict[str, Any]], None], on_terminated: Callable[[str, str | None], None]
+    ) -> None:
+        self._on_progress = on_progress
+        self._on_terminated = on_terminated
+        self._java: Any = None
+
+    def attach(self, spark: SparkSession) -> None:
+        from pyspark.java_gateway import ensure_callback_server_started
+
+        gateway = spark.sparkContext._gateway
+        ensure_callback_server_started(gateway)
+        package = gateway.jvm.org.apache.spark.sql.streaming  # type: ignore[union-attr]
+        self._java = package.PythonStreamingQueryListenerWrapper(self)
+        spark.streams._jsqm.addListener(self._java)
+
+    def detach(self, spark: SparkSession) -> None:
+        if self._java is not None:
+            spark.streams._jsqm.removeListener(self._java)
+            self._java = None
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802 (Spark's names)
+        """Nothing to do: :meth:`Headgate.start` knows."""
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        self._on_progress(json.loads(event.progress().json()))
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        """Nothing to do."""
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        failure = event.exception()
+        self._on_terminated(event.runId().toString(), failure.get() if failure.isDefined() else None)
+
+    class Java:
+        implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)

@@ -1,0 +1,380 @@
+"""The user's way in: :class:`Headgate` holds the coordinator of one Spark and starts queries with deadlines."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import tempfile
+import threading
+import time
+import uuid
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from headgate.core.admission import DEFAULT_RULE, find_rule
+from headgate.core.arrivals import Arrivals
+from headgate.core.batch import BatchRecord
+from headgate.core.dispatcher import Dispatcher
+from headgate.core.durations import Duration, parse_duration
+from headgate.core.policies import DEFAULT_POLICY, Share, find_policy
+from headgate.core.query_state import GateConfig
+from headgate.core.snapshot import Promise
+from headgate.engine import internals, model_store
+from headgate.engine.coordinator import Coordinator
+from headgate.engine.progress import parse_progress
+from headgate.engine.query import GatedQuery
+from headgate.engine.session import session
+from headgate.errors import BadParameter, UnsupportedSpark
+from headgate.metrics.recorder import Recorder
+from headgate.metrics.runs import new_run
+from headgate.metrics.status import QueryStatus, status_of
+from headgate.sources import options
+from headgate.sources.gate import FORMAT as GATE_FORMAT
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import DataStreamReader, DataStreamWriter, StreamingQuery
+
+log = logging.getLogger("headgate")
+
+SAVE_EVERY_BATCHES = 10
+"""How often a query's cost model is saved; it changes slowly and a restart relearns in a few batches."""
+
+_BIND_WAIT_S = 30.0
+"""How long a query waits for the gates of the one started before it."""
+
+_NO_TRIGGER = ("ProcessingTimeTrigger(0)", "AvailableNowTrigger", "OneTimeTrigger")
+
+instances: weakref.WeakSet[Headgate] = weakref.WeakSet()
+"""Every open Headgate of this process, for views such as ``headgate run``; deciding code never looks here."""
+
+
+class Headgate:
+    """Deadlines for the streaming queries of one Spark session.
+
+    :param spark: your session; without one, :func:`headgate.session` starts one and it is stopped at the end.
+    :param policy: which running batch gets the cores: edf (default), rdas, fair or fifo.
+    :param admission: when batches start: slo (default), latest, zstream, qspark, or observe (only measure).
+    :param records: file for all finished batches (JSON lines); None for a fresh file under the user's state folder.
+    :param socket_dir: folder for the private socket; default: the system's temporary folder.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        policy: str | None = None,
+        admission: str = DEFAULT_RULE,
+        records: str | os.PathLike[str] | None = None,
+        socket_dir: str | None = None,
+    ) -> None:
+        find_rule(admission)
+        find_policy(policy or DEFAULT_POLICY)
+        self._owns_spark = spark is None
+        self.spark: SparkSession = session() if spark is None else spark
+        self._support = internals.check_spark(self.spark)
+        self.policy = self._choose_policy(policy)
+        self.admission = admission
+        self.recorder = Recorder(new_run() if records is None else records)
+        self._pools = internals.Pools(self.spark)
+        self._coordinator = Coordinator(
+            Dispatcher(self.cores, find_policy(self.policy), self.policy), self._apply_shares, self._record, socket_dir
+        )
+        self._queries: dict[str, GatedQuery] = {}
+        self._state_dirs: dict[str, str | None] = {}
+        self._numbers = itertools.count(1)
+        self._starting = threading.Lock()
+        self._temporary: list[tempfile.TemporaryDirectory[str]] = []
+        self._closed = False
+        self._register_sources()
+        self._listener = internals.LightListener(self._on_progress, self._on_terminated)
+        self._listener.attach(self.spark)
+        self._coordinator.start()
+        instances.add(self)
+
+    # ---- what users write
+
+    @property
+    def readStream(self) -> DataStreamReader:  # noqa: N802 (Spark's name)
+        """As ``spark.readStream``, for Headgate's own sources: ``headgate-trace``, ``headgate-files``."""
+        reader = self.spark.readStream.option(options.FOLDER, self._coordinator.address.folder)
+        return reader.option(options.GATE, uuid.uuid4().hex).option(options.TASKS, str(self.cores))
+
+    def gate(self, df: DataFrame) -> DataFrame:
+        """Put a gate before any streaming DataFrame. Apply it to the raw source, before ``withWatermark``."""
+        if not df.isStreaming:
+            raise BadParameter("df", "a static DataFrame", "only streams have batches to hold", "use spark.readStream")
+        if internals.has_watermark(df):
+            raise BadParameter(
+                "df", "a DataFrame with a watermark", "the gate must come before it",
+                "write hg.gate(source).withWatermark(...), not hg.gate(source.withWatermark(...))",
+            )  # fmt: skip
+        empty = self.readStream.format(GATE_FORMAT).schema(df.schema).load()
+        return empty.union(df)
+
+    def start(
+        self,
+        writer: DataStreamWriter,
+        *,
+        deadline: Duration | None = None,
+        slo: float = 0.99,
+        admission: str | None = None,
+        to_table: str | None = None,
+    ) -> GatedQuery:
+        """Start a query with a promise: `slo` of its records have their result within `deadline` of their arrival.
+
+        :param writer: ``df.writeStream`` as you would start it, with sink, output mode, name and checkpoint.
+        :param deadline: such as "5s"; without one the query runs in the slack of the others.
+        :param slo: the share of records that must be in time, between 0 and 1.
+        :param admission: another rule for this query alone.
+        :param to_table: call ``writer.toTable(to_table)`` instead of ``writer.start()``.
+        """
+        promise = parse_promise(deadline, slo)
+        rule_name = admission or self.admission
+        rule = find_rule(rule_name)
+        gates = self._gates_of(writer)
+        if rule_name != "observe":
+            _check_trigger(writer, deadline)
+        with self._starting:
+            name = self._name_of(writer)
+            config = GateConfig(name, promise, rule, rule_name)
+            return self._start(writer, config, gates, to_table)
+
+    @property
+    def queries(self) -> dict[str, GatedQuery]:
+        """The queries that are running, by name."""
+        return {name: query for name, query in list(self._queries.items()) if query.isActive}
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    @property
+    def cores(self) -> int:
+        return int(self.spark.sparkContext.defaultParallelism)
+
+    def status(self) -> list[QueryStatus]:
+        """Every query at this moment: promise, reality, backlog, what its gate does and why."""
+        summaries = self.recorder.summaries()
+        return self._coordinator.call(lambda: status_of(self._coordinator.dispatcher, summaries))
+
+    def stop(self) -> None:
+        """Stop all queries, save what was learned and free everything; safe to call twice."""
+        if self._closed:
+            return
+        self._closed = True
+        instances.discard(self)
+        self._stop_queries()
+        self._listener.detach(self.spark)
+        self._coordinator.stop()
+        self.recorder.close()
+        for folder in self._temporary:
+            folder.cleanup()
+        if self._owns_spark:
+            self.spark.stop()
+
+    def __enter__(self) -> Headgate:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    # ---- starting
+
+    def _start(
+        self, writer: DataStreamWriter, config: GateConfig, gates: list[str], to_table: str | None
+    ) -> GatedQuery:
+        name = config.name
+        checkpoint, lasting = self._checkpoint_of(writer, name)
+        folder = model_store.state_dir(internals.qualified(self.spark, checkpoint))
+        self._state_dirs[name] = folder
+        self._wait_until_bound()
+        launch = self._launcher(writer, config, gates, to_table)
+        query = GatedQuery(
+            name=name,
+            start=launch,
+            may_restart=lambda failure: lasting and not self._closed and self._lost_gate(name, failure),
+            summary=lambda: self.recorder.summaries().get(name),
+            batches=lambda: self.recorder.batches(name),
+        )
+        self._queries[name] = query
+        return query
+
+    def _launcher(
+        self, writer: DataStreamWriter, config: GateConfig, gates: list[str], to_table: str | None
+    ) -> Callable[[], StreamingQuery]:
+        """A function that starts the query, the first time and after a crash of its gate."""
+        folder = self._state_dirs[config.name]
+
+        def launch() -> StreamingQuery:
+            cost = model_store.load(folder)
+            self._coordinator.call(lambda: self._expect(config, cost, gates, folder))
+            try:
+                with _pool(self.spark, config.name):
+                    return writer.start() if to_table is None else writer.toTable(to_table)
+            except BaseException:
+                self._coordinator.call(lambda: self._coordinator.forget(config.name))
+                raise
+
+        return launch
+
+    def _expect(self, config: GateConfig, cost: Any, gates: list[str], folder: str | None) -> None:
+        self._coordinator.dispatcher.add(config, cost)
+        if folder is not None:
+            self._coordinator.set_state_dir(config.name, folder)
+        self._coordinator.expect(config.name, gates)
+
+    def _wait_until_bound(self) -> None:
+        """Let the query before come up first.
+
+        Two queries over one gated DataFrame present the same gate, so the first must be known before the second. And
+        Spark gives a planning process ten seconds to start: many at once on few cores would not make it.
+        """
+        give_up_s = time.monotonic() + _BIND_WAIT_S
+        while waited_for := self._coordinator.call(self._coordinator.awaited):
+            if time.monotonic() > give_up_s:
+                log.warning("the gates of %s have not come up; going on without them", ", ".join(sorted(waited_for)))
+                return
+            time.sleep(0.02)
+
+    def _gates_of(self, writer: DataStreamWriter) -> list[str]:
+        gates = internals.gates_in(internals.writer_frame(writer), options.GATE)
+        if not gates:
+            raise BadParameter(
+                "writer", "a query without a gate", "Headgate cannot decide about its batches",
+                "wrap its source: hg.gate(spark.readStream...), or read it with hg.readStream",
+            )  # fmt: skip
+        return gates
+
+    def _name_of(self, writer: DataStreamWriter) -> str:
+        name = internals.writer_option(writer, "queryName")
+        if name is None:
+            name = f"query-{next(self._numbers)}"
+            writer.queryName(name)
+        if name in self.queries:
+            raise BadParameter("queryName", name, "a query of this name is running", "give each query its own name")
+        return name
+
+    def _checkpoint_of(self, writer: DataStreamWriter, name: str) -> tuple[str, bool]:
+        """The checkpoint folder, and whether a restarted query may go on from it."""
+        given = internals.writer_option(writer, "checkpointLocation")
+        lasting = internals.writer_format(writer) != "memory"  # Spark refuses to recover that sink
+        if given is None and (root := self.spark.conf.get("spark.sql.streaming.checkpointLocation", None)):
+            given = str(Path(root) / name) if "://" not in root else f"{root}/{name}"
+        if given is None:
+            folder = tempfile.TemporaryDirectory(prefix=f"headgate-{name}-", ignore_cleanup_errors=True)
+            self._temporary.append(folder)
+            given = folder.name
+            writer.option("checkpointLocation", given)
+        return given, lasting
+
+    # ---- running
+
+    def _apply_shares(self, shares: dict[str, Share]) -> None:
+        if self.policy in self._support.policies and self._support.missing is None:
+            self._pools.apply(shares)
+
+    def _record(self, record: BatchRecord, arrivals: Arrivals) -> None:
+        self.recorder.add(record, arrivals)
+        state = self._coordinator.dispatcher.queries.get(record.query)
+        if state is not None and record.batch_id % SAVE_EVERY_BATCHES == SAVE_EVERY_BATCHES - 1:
+            model_store.save(self._state_dirs.get(record.query), state.cost)
+
+    def _on_progress(self, event: dict[str, Any]) -> None:
+        progress = parse_progress(event)
+        if progress is not None:
+            self._coordinator.progress(progress)
+
+    def _on_terminated(self, run_id: str, failure: str | None) -> None:
+        """Runs in the listener's thread, which must not wait: the rest happens in a thread of its own."""
+        ended = next((q for q in list(self._queries.values()) if str(q.spark_query.runId) == run_id), None)
+        if ended is not None and not self._closed:
+            threading.Thread(target=self._after_end, args=(ended, failure), name="headgate-after-end", daemon=True).start()
+
+    def _after_end(self, query: GatedQuery, failure: str | None) -> None:
+        failed = query.spark_query
+        if failure is not None and query.restart_if_crashed(failed, failure):
+            return
+        self._forget(query.name)
+
+    def _lost_gate(self, name: str, failure: str) -> bool:
+        """Whether a gate process of this query has just died; its connection may be noticed after its query."""
+        if internals.GATE_NEVER_CAME in failure:
+            return True
+        for _ in range(20):
+            if self._coordinator.call(lambda: self._coordinator.crashed(name)):
+                return True
+            time.sleep(0.02)
+        return False
+
+    def _forget(self, name: str) -> None:
+        if not self._coordinator.alive:
+            return
+        state = self._coordinator.call(lambda: self._coordinator.dispatcher.queries.get(name))
+        if state is not None and state.cost.batches:
+            model_store.save(self._state_dirs.get(name), state.cost)
+        self._coordinator.call(lambda: self._coordinator.forget(name))
+        self._pools.forget(name)
+
+    def _stop_queries(self) -> None:
+        for name, query in list(self._queries.items()):
+            try:
+                query.stop()
+            except Exception as error:
+                log.warning("%s did not stop cleanly: %r", name, error)
+            self._forget(name)
+
+    # ---- setting up
+
+    def _choose_policy(self, wanted: str | None) -> str:
+        support = self._support
+        if wanted is None and DEFAULT_POLICY not in support.policies:
+            log.warning("%s; policies that remain: %s", support.missing, ", ".join(support.policies))
+            return support.policies[0]
+        policy = wanted or DEFAULT_POLICY
+        if policy not in support.policies:
+            raise UnsupportedSpark(f"policy={policy!r}: {support.missing}; policies that remain: {', '.join(support.policies)}")
+        return policy
+
+    def _register_sources(self) -> None:
+        from headgate.sources.files_source import FilesSource
+        from headgate.sources.gate import GateSource
+        from headgate.sources.trace import TraceSource
+
+        for source in (GateSource, TraceSource, FilesSource):
+            self.spark.dataSource.register(source)
+
+
+def parse_promise(deadline: Duration | None, slo: float) -> Promise:
+    """Check what a user promises."""
+    if isinstance(slo, bool) or not isinstance(slo, int | float) or not 0.0 < slo < 1.0:
+        raise BadParameter("slo", slo, "the share of records in time must lie between 0 and 1", "write for example 0.99")
+    return Promise(None if deadline is None else parse_duration(deadline, "deadline"), float(slo))
+
+
+def _check_trigger(writer: DataStreamWriter, deadline: Duration | None) -> None:
+    trigger = internals.writer_trigger(writer)
+    if deadline is not None and not trigger.startswith(_NO_TRIGGER):
+        raise BadParameter(
+            "trigger", trigger, f"the deadline ({deadline}) decides when batches start",
+            'leave .trigger(...) out, or only measure with admission="observe"',
+        )  # fmt: skip
+
+
+class _pool:  # noqa: N801 (a context manager, used as a function)
+    """Start a query in its own FAIR pool without changing the caller's."""
+
+    def __init__(self, spark: SparkSession, query: str) -> None:
+        self._context = spark.sparkContext
+        self._pool = internals.pool_name(query)
+
+    def __enter__(self) -> None:
+        self._before = self._context.getLocalProperty("spark.scheduler.pool")
+        self._context.setLocalProperty("spark.scheduler.pool", self._pool)
+
+    def __exit__(self, *_: object) -> None:
+        self._context.setLocalProperty("spark.scheduler.pool", self._before)  # type: ignore[arg-type]

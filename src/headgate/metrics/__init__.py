@@ -1,0 +1,1 @@
+"""What is measured: every batch in a file, and sums per query in memory."""

@@ -1,0 +1,1 @@
+"""Gated sources: what Spark's planning processes and executors run."""

@@ -1,0 +1,102 @@
+"""Laws that hold for every snapshot, whatever the numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate.core.admission import RULES, latest, slo
+from headgate.core.cost import CostModel
+from headgate.core.policies import POLICIES
+from headgate.core.snapshot import Promise, QueryView, Running, Snapshot, Waiting
+
+NOW_S = 1_000.0
+
+costs = st.builds(
+    lambda fixed_s, per_row_s, stretch, n: CostModel(
+        batches=n, weight=10.0, mean_rows=1e4, mean_s=fixed_s + per_row_s * 1e4, mean_rows_s=1e4, max_rows_s=2e4,
+        fixed_s=fixed_s, per_row_s=per_row_s, stretch=stretch,
+    ),
+    st.floats(0.01, 5.0), st.floats(0.0, 1e-3), st.floats(0.0, 3.0), st.integers(0, 50),
+)  # fmt: skip
+promises = st.builds(Promise, st.none() | st.floats(0.05, 60.0), st.floats(0.5, 0.999))
+waitings = st.builds(Waiting, st.floats(0.0, 1e7), st.floats(NOW_S - 120, NOW_S), st.floats(0.0, 1e5))
+runnings = st.builds(
+    Running, st.floats(NOW_S - 60, NOW_S), st.floats(1, 1e6), st.floats(NOW_S - 5, NOW_S + 60), st.floats(NOW_S - 60, NOW_S + 60)
+)
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> Snapshot:
+    count = draw(st.integers(1, 6))
+    views = tuple(
+        QueryView(
+            f"q{index}", draw(promises), draw(costs), draw(st.none() | waitings),
+            draw(st.none() | runnings) if index else None, draw(st.booleans()),
+        )
+        for index in range(count)
+    )  # fmt: skip
+    return Snapshot(NOW_S, draw(st.integers(1, 64)), views, draw(st.sampled_from(sorted(POLICIES))))
+
+
+@given(snapshots(), st.sampled_from(sorted(RULES)))
+def test_a_decision_is_a_function_of_its_snapshot(snapshot: Snapshot, rule: str) -> None:
+    query = snapshot.queries[0]
+    assert RULES[rule](snapshot, query) == RULES[rule](snapshot, query)
+
+
+@given(snapshots(), st.sampled_from(sorted(RULES)))
+def test_an_admitted_batch_is_never_empty(snapshot: Snapshot, rule: str) -> None:
+    query = snapshot.queries[0]
+    decision = RULES[rule](snapshot, query)
+    if decision.open:
+        assert query.waiting is not None
+        assert query.waiting.rows > 0 or rule == "observe"
+        assert decision.max_rows is None or decision.max_rows >= 1
+
+
+@given(snapshots())
+def test_never_held_past_the_latest_safe_start(snapshot: Snapshot) -> None:
+    for rule in (slo, latest):
+        decision = rule(snapshot, snapshot.queries[0])
+        if not decision.open and snapshot.queries[0].waiting is not None:
+            assert decision.until_s <= decision.latest_start_s
+            assert decision.latest_start_s > NOW_S or not math.isfinite(decision.latest_start_s)
+
+
+@given(snapshots(), st.sampled_from(sorted(RULES)))
+def test_never_held_for_ever(snapshot: Snapshot, rule: str) -> None:
+    query = snapshot.queries[0]
+    decision = RULES[rule](snapshot, query)
+    if not decision.open and query.waiting is not None and query.waiting.rows > 0:
+        assert math.isfinite(decision.until_s)
+        assert decision.until_s > NOW_S
+
+
+@given(snapshots(), st.floats(0.0, 60.0), st.sampled_from(sorted(RULES)))
+@settings(max_examples=300)
+def test_monotone_in_age(snapshot: Snapshot, older_s: float, rule: str) -> None:
+    """What may start now may start if its oldest record were older still."""
+    query = snapshot.queries[0]
+    if query.waiting is None or not RULES[rule](snapshot, query).open:
+        return
+    aged = replace(query, waiting=replace(query.waiting, oldest_at_s=query.waiting.oldest_at_s - older_s))
+    assert RULES[rule](replace(snapshot, queries=(aged, *snapshot.queries[1:])), aged).open
+
+
+@given(snapshots(), st.sampled_from(sorted(RULES)))
+def test_every_decision_says_why(snapshot: Snapshot, rule: str) -> None:
+    decision = RULES[rule](snapshot, snapshot.queries[0])
+    assert decision.reason and decision.code
+    assert "\n" not in decision.reason
+
+
+@given(snapshots(), st.sampled_from(sorted(POLICIES)))
+def test_a_policy_covers_every_query_and_stays_within_the_cores(snapshot: Snapshot, policy: str) -> None:
+    shares = POLICIES[policy](snapshot)
+    assert set(shares) == {query.name for query in snapshot.queries}
+    assert all(share.weight >= 1 and 0 <= share.min_share <= snapshot.cores for share in shares.values())
+    assert sum(share.min_share for share in shares.values()) <= snapshot.cores

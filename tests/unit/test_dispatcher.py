@@ -1,0 +1,202 @@
+"""The coordinator's logic, driven by hand: every time is written down, nothing sleeps."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from headgate.core.admission import find_rule
+from headgate.core.arrivals import Arrivals
+from headgate.core.clock import Instant
+from headgate.core.cost import CostModel
+from headgate.core.dispatcher import Dispatcher, Hold, Idle, Open, Pass, Progress
+from headgate.core.policies import edf
+from headgate.core.query_state import GateConfig, GateReport
+from headgate.core.snapshot import Promise
+from tests.making import model
+
+WALL_S = 1_700_000_000.0
+
+
+def at(seconds: float) -> Instant:
+    return Instant(seconds, WALL_S + seconds)
+
+
+def report(rows: int | None, oldest_at_s: float | None, now_s: float) -> GateReport:
+    return GateReport(rows, oldest_at_s, now_s)
+
+
+def dispatcher(*names: str, deadline_s: float | None = 5.0, rule: str = "latest", cost: CostModel | None = None) -> Dispatcher:
+    made = Dispatcher(cores=2, policy=edf, policy_name="edf")
+    for name in names:
+        made.add(GateConfig(name, Promise(deadline_s), find_rule(rule), rule), cost or model())
+    return made
+
+
+def ask(d: Dispatcher, name: str, now_s: float, rows: int | None = 5_000, age_s: float = 0.0, gate: int = 0) -> object:
+    return d.asked(name, gate, report(rows, None if rows is None else now_s - age_s, now_s), at(now_s))
+
+
+def run_batch(d: Dispatcher, name: str, opened_s: float, took_s: float, rows: int = 5_000) -> object:
+    """Take and finish the open round as Spark would."""
+    stamps = Arrivals.of([(WALL_S + opened_s - 1.0, 1.0 / rows, rows)])
+    d.took(name, 0, rows, 0, stamps, at(opened_s))
+    ask(d, name, opened_s + took_s, rows=0)
+    done = Progress(name, 0, WALL_S + opened_s - 0.2, WALL_S + opened_s + took_s, rows, {"triggerExecution": 500})
+    return d.finished(done, at(opened_s + took_s + 0.01))
+
+
+def test_nothing_waits() -> None:
+    assert ask(dispatcher("q"), "q", 10.0, rows=0) == Idle(1.0)
+
+
+def test_it_holds_until_the_latest_safe_start_and_then_opens() -> None:
+    d = dispatcher("q")
+    answer = ask(d, "q", 10.0)
+    assert isinstance(answer, Hold) and 3.5 < answer.seconds < 4.8
+    assert ask(d, "q", 10.0 + answer.seconds + 0.001, age_s=answer.seconds + 0.001) == Open(1, None)
+
+
+def test_a_hold_is_bounded_in_case_an_event_is_missed() -> None:
+    d = dispatcher("q", deadline_s=600.0)
+    assert ask(d, "q", 10.0) == Hold(10.0)
+
+
+def test_a_batch_ends_when_its_first_gate_asks_again() -> None:
+    d = dispatcher("q", rule="observe")
+    ask(d, "q", 10.0)
+    assert d.queries["q"].round is not None
+    ask(d, "q", 10.6, rows=0)
+    assert d.queries["q"].round is None
+
+
+def test_a_finished_batch_is_recorded_with_exact_latencies_and_learned_from() -> None:
+    d = dispatcher("q", rule="observe")
+    before = d.queries["q"].cost
+    ask(d, "q", 10.0)
+    record, arrivals = run_batch(d, "q", 10.0, 0.5)  # type: ignore[misc]
+    assert record.rows == arrivals.total == 5_000
+    assert record.duration_s == pytest.approx(0.5)
+    assert record.latency.max_s == pytest.approx(1.5)
+    assert record.latency.violations == 0
+    assert not record.estimated
+    assert d.queries["q"].cost.batches == before.batches + 1
+
+
+def test_the_time_held_is_kept_by_its_reason() -> None:
+    d = dispatcher("q")
+    ask(d, "q", 10.0, age_s=0.0)
+    ask(d, "q", 12.0, age_s=2.0)
+    assert isinstance(ask(d, "q", 14.9, age_s=4.9), Open)
+    record, _ = run_batch(d, "q", 14.9, 0.4)  # type: ignore[misc]
+    assert record.held_s == pytest.approx({"buffer": 4.9})
+    assert record.asked_at_s == pytest.approx(WALL_S + 10.0)
+
+
+def test_a_progress_event_that_no_gate_let_in_is_not_ours() -> None:
+    d = dispatcher("q", rule="observe")
+    ask(d, "q", 10.0)
+    stray = Progress("q", 3, WALL_S + 2.0, WALL_S + 2.5, 100, {})
+    assert d.finished(stray, at(10.1)) is None
+    assert d.finished(Progress("nobody", 0, 0.0, 1.0, 5, {}), at(10.1)) is None
+
+
+def test_batches_that_run_side_by_side_know_it() -> None:
+    d = dispatcher("a", "b", rule="observe")
+    ask(d, "a", 10.0)
+    ask(d, "b", 10.5)
+    record, _ = run_batch(d, "a", 10.0, 1.0)  # type: ignore[misc]
+    assert record.overlap == pytest.approx(0.5)
+    other, _ = run_batch(d, "b", 10.5, 1.0)  # type: ignore[misc]
+    assert other.overlap == pytest.approx(0.5)
+
+
+def test_a_join_shares_one_decision() -> None:
+    d = dispatcher("join")
+    first = ask(d, "join", 10.0, gate=0)
+    assert isinstance(first, Hold)
+    # The second source is asked only after the first has let go.
+    assert isinstance(ask(d, "join", 14.9, age_s=4.9, gate=0), Open)
+    assert isinstance(ask(d, "join", 14.91, age_s=0.1, gate=1), Open)
+
+
+def test_a_joins_second_source_never_holds_but_its_rows_count() -> None:
+    d = dispatcher("join")
+    assert ask(d, "join", 10.0, rows=0, gate=0) == Idle(1.0)
+    assert ask(d, "join", 10.01, rows=900, age_s=1.0, gate=1) == Pass()
+    answer = ask(d, "join", 10.02, rows=0, gate=0)
+    assert isinstance(answer, Hold)
+    assert answer.seconds < 4.0
+
+
+def test_a_part_that_fits_is_divided_between_the_sources() -> None:
+    d = dispatcher("join", rule="slo")
+    ask(d, "join", 10.0, rows=0, gate=0)
+    ask(d, "join", 10.01, rows=1_000_000, age_s=0.1, gate=1)
+    first = ask(d, "join", 10.02, rows=1_000_000, age_s=0.1, gate=0)
+    assert isinstance(first, Open) and first.max_rows is not None and first.max_rows < 500_000
+    second = ask(d, "join", 10.03, rows=1_000_000, age_s=0.1, gate=1)
+    assert isinstance(second, Open) and second.max_rows == pytest.approx(first.max_rows, rel=0.01)
+
+
+def test_a_foreign_source_is_estimated_from_its_own_batches() -> None:
+    d = dispatcher("foreign", rule="observe")
+    now_s = 10.0
+    for batch in range(8):
+        assert isinstance(ask(d, "foreign", now_s, rows=None), Open)
+        ask(d, "foreign", now_s + 0.4, rows=None)
+        done = Progress("foreign", batch, WALL_S + now_s - 0.01, WALL_S + now_s + 0.4, 1_000, {})
+        found = d.finished(done, at(now_s + 0.41))
+        assert found is not None
+        assert found[0].estimated and found[0].rows == 1_000
+        now_s += 1.0
+    waiting = d.queries["foreign"].waiting(now_s)
+    assert waiting is not None
+    assert waiting.rate_rows_s == pytest.approx(1_000, rel=0.35)
+
+
+def test_an_empty_foreign_source_is_looked_at_ever_more_rarely() -> None:
+    d = dispatcher("foreign", deadline_s=8.0, cost=CostModel())
+    now_s, openings = 10.0, []
+    for _ in range(400):
+        answer = ask(d, "foreign", now_s, rows=None)
+        if isinstance(answer, Open):
+            openings.append(now_s)
+            now_s += 0.015
+        else:
+            assert isinstance(answer, Hold)
+            now_s += max(answer.seconds, 1e-4)
+    gaps = [b - a for a, b in zip(openings, openings[1:], strict=False)]
+    assert gaps[0] < 0.12
+    assert gaps[-1] == pytest.approx(1.0, abs=0.05)
+
+
+def test_a_model_with_nonsense_in_it_raises_instead_of_holding() -> None:
+    broken = CostModel(batches=9, fixed_s=math.nan)
+    d = dispatcher("q", cost=broken)
+    with pytest.raises((ArithmeticError, ValueError)):
+        ask(d, "q", 10.0)
+
+
+def test_when_a_batch_ends_the_most_urgent_waiting_query_is_woken() -> None:
+    d = dispatcher("runs", "soon", "later", rule="slo")
+    d.queries["later"].config = GateConfig("later", Promise(60.0), find_rule("slo"))
+    ask(d, "runs", 10.0, age_s=4.9)
+    assert d.queries["runs"].round is not None
+    assert isinstance(ask(d, "soon", 10.1, age_s=2.5), Hold)
+    assert isinstance(ask(d, "later", 10.1, age_s=35.0), Hold)
+    assert d.wakeable(10.2) == []
+    ask(d, "runs", 10.4, rows=0)
+    assert d.wakeable(10.4) == ["soon"]
+
+
+def test_memory_stays_flat() -> None:
+    d = dispatcher("q", rule="observe")
+    for batch in range(300):
+        now_s = 10.0 + batch
+        ask(d, "q", now_s)
+        run_batch(d, "q", now_s, 0.3)
+    state = d.queries["q"]
+    assert len(state.unconfirmed) <= 2
+    assert len(state.gates) == 1
