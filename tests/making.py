@@ -36,5 +36,7 @@ def moment(now_s: float, *queries: QueryView, cores: int = 2, policy: str = "edf
     return Snapshot(now_s, cores, queries, policy)
 
 
-def running(opened_at_s: float = 100.0, rows: float = 1_000, finish_at_s: float = 101.0, due_at_s: float = 105.0) -> Running:
+def running(
+    opened_at_s: float = 100.0, rows: float = 1_000, finish_at_s: float = 101.0, due_at_s: float = 105.0
+) -> Running:
     return Running(opened_at_s, rows, finish_at_s, due_at_s)

@@ -1,10 +1,10 @@
 """Headgate gives PySpark Structured Streaming queries deadlines.
 
-    from headgate import Headgate
+from headgate import Headgate
 
-    with Headgate() as hg:
-        clicks = hg.gate(hg.spark.readStream.format("rate").load())
-        hg.start(clicks.writeStream.format("console"), deadline="5s").awaitTermination()
+with Headgate() as hg:
+    clicks = hg.gate(hg.spark.readStream.format("rate").load())
+    hg.start(clicks.writeStream.format("console"), deadline="5s").awaitTermination()
 """
 
 from __future__ import annotations
@@ -20,8 +20,15 @@ if TYPE_CHECKING:
     from headgate.headgate import Headgate
 
 __all__ = [
-    "BadParameter", "GatedQuery", "Headgate", "HeadgateError", "StateError", "UnsupportedSpark", "__version__", "session",
-]  # fmt: skip
+    "BadParameter",
+    "GatedQuery",
+    "Headgate",
+    "HeadgateError",
+    "StateError",
+    "UnsupportedSpark",
+    "__version__",
+    "session",
+]
 
 _LAZY = {
     "Headgate": "headgate.headgate",

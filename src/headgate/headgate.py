@@ -180,7 +180,9 @@ class Headgate:
     def __enter__(self) -> Headgate:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
 
     # ---- starting
@@ -293,7 +295,9 @@ class Headgate:
         """Runs in the listener's thread, which must not wait: the rest happens in a thread of its own."""
         ended = next((q for q in list(self._queries.values()) if str(q.spark_query.runId) == run_id), None)
         if ended is not None and not self._closed:
-            threading.Thread(target=self._after_end, args=(ended, failure), name="headgate-after-end", daemon=True).start()
+            threading.Thread(
+                target=self._after_end, args=(ended, failure), name="headgate-after-end", daemon=True
+            ).start()
 
     def _after_end(self, query: GatedQuery, failure: str | None) -> None:
         failed = query.spark_query
@@ -305,6 +309,9 @@ class Headgate:
         """Whether a gate process of this query has just died; its connection may be noticed after its query."""
         if internals.GATE_NEVER_CAME in failure:
             return True
+        # Spark also ends the gates of a query that failed by itself: only a broken conversation is a lost gate.
+        if not any(words in failure for words in internals.GATE_LOST):
+            return False
         for _ in range(20):
             if self._coordinator.call(lambda: self._coordinator.crashed(name)):
                 return True
@@ -337,11 +344,13 @@ class Headgate:
             return support.policies[0]
         policy = wanted or DEFAULT_POLICY
         if policy not in support.policies:
-            raise UnsupportedSpark(f"policy={policy!r}: {support.missing}; policies that remain: {', '.join(support.policies)}")
+            raise UnsupportedSpark(
+                f"policy={policy!r}: {support.missing}; policies that remain: {', '.join(support.policies)}"
+            )
         return policy
 
     def _register_sources(self) -> None:
-        from headgate.sources.files_source import FilesSource
+        from headgate.sources.files.source import FilesSource
         from headgate.sources.gate import GateSource
         from headgate.sources.trace import TraceSource
 
@@ -352,7 +361,9 @@ class Headgate:
 def parse_promise(deadline: Duration | None, slo: float) -> Promise:
     """Check what a user promises."""
     if isinstance(slo, bool) or not isinstance(slo, int | float) or not 0.0 < slo < 1.0:
-        raise BadParameter("slo", slo, "the share of records in time must lie between 0 and 1", "write for example 0.99")
+        raise BadParameter(
+            "slo", slo, "the share of records in time must lie between 0 and 1", "write for example 0.99"
+        )
     return Promise(None if deadline is None else parse_duration(deadline, "deadline"), float(slo))
 
 

@@ -25,7 +25,11 @@ costs = st.builds(
 promises = st.builds(Promise, st.none() | st.floats(0.05, 60.0), st.floats(0.5, 0.999))
 waitings = st.builds(Waiting, st.floats(0.0, 1e7), st.floats(NOW_S - 120, NOW_S), st.floats(0.0, 1e5))
 runnings = st.builds(
-    Running, st.floats(NOW_S - 60, NOW_S), st.floats(1, 1e6), st.floats(NOW_S - 5, NOW_S + 60), st.floats(NOW_S - 60, NOW_S + 60)
+    Running,
+    st.floats(NOW_S - 60, NOW_S),
+    st.floats(1, 1e6),
+    st.floats(NOW_S - 5, NOW_S + 60),
+    st.floats(NOW_S - 60, NOW_S + 60),
 )
 
 

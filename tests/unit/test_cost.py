@@ -12,7 +12,9 @@ from headgate.core.cost import READY_AFTER, CostModel
 from headgate.errors import StateError
 
 
-def trained(batches: int = 60, fixed_s: float = 0.3, per_row_s: float = 2e-5, noise: float = 0.05, seed: int = 1) -> CostModel:
+def trained(
+    batches: int = 60, fixed_s: float = 0.3, per_row_s: float = 2e-5, noise: float = 0.05, seed: int = 1
+) -> CostModel:
     random_ = random.Random(seed)
     model = CostModel()
     for _ in range(batches):
@@ -37,7 +39,10 @@ def test_it_learns_the_line() -> None:
 def test_it_covers_the_quantile_it_is_asked_for() -> None:
     model = trained(noise=0.15)
     random_ = random.Random(7)
-    trials = [(rows := random_.randint(1_000, 50_000), (0.3 + 2e-5 * rows) * math.exp(random_.gauss(0, 0.15))) for _ in range(2_000)]
+    trials = [
+        (rows := random_.randint(1_000, 50_000), (0.3 + 2e-5 * rows) * math.exp(random_.gauss(0, 0.15)))
+        for _ in range(2_000)
+    ]
     covered = sum(real <= model.quantile_s(rows, 0.0, 0.99) for rows, real in trials) / len(trials)
     assert covered >= 0.97
 
@@ -76,7 +81,9 @@ def test_company_is_learned_apart_from_the_line() -> None:
     model = CostModel()
     for _ in range(120):
         rows, overlap = random_.randint(1_000, 30_000), random_.choice([0.0, 0.0, 1.0, 2.0])
-        model = model.observe(rows, (0.2 + 1e-5 * rows) * (1 + 0.9 * overlap) * math.exp(random_.gauss(0, 0.05)), overlap)
+        model = model.observe(
+            rows, (0.2 + 1e-5 * rows) * (1 + 0.9 * overlap) * math.exp(random_.gauss(0, 0.05)), overlap
+        )
     assert model.stretch == pytest.approx(0.9, rel=0.25)
     assert model.expected_s(10_000) == pytest.approx(0.3, rel=0.15)
     assert model.expected_s(10_000, 1.0) == pytest.approx(0.57, rel=0.15)
@@ -110,7 +117,9 @@ def test_it_survives_being_saved() -> None:
     assert CostModel.from_json(json.loads(json.dumps(model.to_json()))) == model
 
 
-@pytest.mark.parametrize("spoil", [{"fixed_s": "fast"}, {"per_row_s": float("nan")}, {"weight": -1.0}, {"alone": 3}, {"batches": None}])
+@pytest.mark.parametrize(
+    "spoil", [{"fixed_s": "fast"}, {"per_row_s": float("nan")}, {"weight": -1.0}, {"alone": 3}, {"batches": None}]
+)
 def test_a_spoilt_save_is_refused(spoil: dict[str, object]) -> None:
     with pytest.raises(StateError):
         CostModel.from_json(trained().to_json() | spoil)
@@ -119,3 +128,7 @@ def test_a_spoilt_save_is_refused(spoil: dict[str, object]) -> None:
 def test_it_is_ready_after_a_few_batches() -> None:
     assert not trained(READY_AFTER - 1).ready
     assert trained(READY_AFTER).ready
+
+
+def test_a_model_that_has_gone_wrong_is_learned_anew() -> None:
+    assert CostModel(batches=9, weight=3.0, mean_s=math.nan).observe(100, 0.5, 0.0).batches == 1

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 
 from headgate.core.admission import find_rule
 from headgate.core.arrivals import Arrivals
+from headgate.core.batch import BatchRecord
 from headgate.core.clock import Instant
 from headgate.core.cost import CostModel
 from headgate.core.dispatcher import Dispatcher, Hold, Idle, Open, Pass, Progress
@@ -27,7 +29,9 @@ def report(rows: int | None, oldest_at_s: float | None, now_s: float) -> GateRep
     return GateReport(rows, oldest_at_s, now_s)
 
 
-def dispatcher(*names: str, deadline_s: float | None = 5.0, rule: str = "latest", cost: CostModel | None = None) -> Dispatcher:
+def dispatcher(
+    *names: str, deadline_s: float | None = 5.0, rule: str = "latest", cost: CostModel | None = None
+) -> Dispatcher:
     made = Dispatcher(cores=2, policy=edf, policy_name="edf")
     for name in names:
         made.add(GateConfig(name, Promise(deadline_s), find_rule(rule), rule), cost or model())
@@ -38,13 +42,17 @@ def ask(d: Dispatcher, name: str, now_s: float, rows: int | None = 5_000, age_s:
     return d.asked(name, gate, report(rows, None if rows is None else now_s - age_s, now_s), at(now_s))
 
 
-def run_batch(d: Dispatcher, name: str, opened_s: float, took_s: float, rows: int = 5_000) -> object:
+def run_batch(
+    d: Dispatcher, name: str, opened_s: float, took_s: float, rows: int = 5_000
+) -> tuple[BatchRecord, Arrivals]:
     """Take and finish the open round as Spark would."""
     stamps = Arrivals.of([(WALL_S + opened_s - 1.0, 1.0 / rows, rows)])
     d.took(name, 0, rows, 0, stamps, at(opened_s))
     ask(d, name, opened_s + took_s, rows=0)
     done = Progress(name, 0, WALL_S + opened_s - 0.2, WALL_S + opened_s + took_s, rows, {"triggerExecution": 500})
-    return d.finished(done, at(opened_s + took_s + 0.01))
+    finished = d.finished(done, at(opened_s + took_s + 0.01))
+    assert finished is not None
+    return finished
 
 
 def test_nothing_waits() -> None:
@@ -75,9 +83,10 @@ def test_a_finished_batch_is_recorded_with_exact_latencies_and_learned_from() ->
     d = dispatcher("q", rule="observe")
     before = d.queries["q"].cost
     ask(d, "q", 10.0)
-    record, arrivals = run_batch(d, "q", 10.0, 0.5)  # type: ignore[misc]
+    record, arrivals = run_batch(d, "q", 10.0, 0.5)
     assert record.rows == arrivals.total == 5_000
     assert record.duration_s == pytest.approx(0.5)
+    assert record.latency is not None
     assert record.latency.max_s == pytest.approx(1.5)
     assert record.latency.violations == 0
     assert not record.estimated
@@ -89,7 +98,7 @@ def test_the_time_held_is_kept_by_its_reason() -> None:
     ask(d, "q", 10.0, age_s=0.0)
     ask(d, "q", 12.0, age_s=2.0)
     assert isinstance(ask(d, "q", 14.9, age_s=4.9), Open)
-    record, _ = run_batch(d, "q", 14.9, 0.4)  # type: ignore[misc]
+    record, _ = run_batch(d, "q", 14.9, 0.4)
     assert record.held_s == pytest.approx({"buffer": 4.9})
     assert record.asked_at_s == pytest.approx(WALL_S + 10.0)
 
@@ -106,9 +115,9 @@ def test_batches_that_run_side_by_side_know_it() -> None:
     d = dispatcher("a", "b", rule="observe")
     ask(d, "a", 10.0)
     ask(d, "b", 10.5)
-    record, _ = run_batch(d, "a", 10.0, 1.0)  # type: ignore[misc]
+    record, _ = run_batch(d, "a", 10.0, 1.0)
     assert record.overlap == pytest.approx(0.5)
-    other, _ = run_batch(d, "b", 10.5, 1.0)  # type: ignore[misc]
+    other, _ = run_batch(d, "b", 10.5, 1.0)
     assert other.overlap == pytest.approx(0.5)
 
 
@@ -167,7 +176,7 @@ def test_an_empty_foreign_source_is_looked_at_ever_more_rarely() -> None:
         else:
             assert isinstance(answer, Hold)
             now_s += max(answer.seconds, 1e-4)
-    gaps = [b - a for a, b in zip(openings, openings[1:], strict=False)]
+    gaps = [b - a for a, b in pairwise(openings)]
     assert gaps[0] < 0.12
     assert gaps[-1] == pytest.approx(1.0, abs=0.05)
 

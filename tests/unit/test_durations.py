@@ -13,14 +13,16 @@ from headgate.errors import BadParameter
 
 @pytest.mark.parametrize(
     "text,seconds",
-    [("5s", 5), ("250ms", 0.25), ("1.5 min", 90), ("2 minutes", 120), ("1 hour", 3600), ("10 Seconds", 10), (".5s", 0.5),
-     (5, 5), (0.25, 0.25), ("5", 5), (timedelta(seconds=3), 3)],
+    [("5s", 5), ("250ms", 0.25), ("1.5 min", 90), ("2 minutes", 120), ("1 hour", 3600), ("10 Seconds", 10),
+     (".5s", 0.5), (5, 5), (0.25, 0.25), ("5", 5), (timedelta(seconds=3), 3)],
 )  # fmt: skip
 def test_understood(text: object, seconds: float) -> None:
     assert parse_duration(text, "deadline") == pytest.approx(seconds)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("bad", ["soon", "", "5 parsecs", "-5s", "0s", 0, -1, float("nan"), float("inf"), True, None, "s5", "5s5"])
+@pytest.mark.parametrize(
+    "bad", ["soon", "", "5 parsecs", "-5s", "0s", 0, -1, float("nan"), float("inf"), True, None, "s5", "5s5"]
+)
 def test_refused_in_one_line_with_parameter_value_and_remedy(bad: object) -> None:
     with pytest.raises(BadParameter) as caught:
         parse_duration(bad, "deadline")  # type: ignore[arg-type]

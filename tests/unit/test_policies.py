@@ -10,8 +10,6 @@ from headgate.core.policies import Share, edf, fair, fifo, find_policy, rdas
 from headgate.errors import BadParameter
 from tests.making import moment, query, running
 
-
-
 SITUATION = moment(
     100.0,
     query("first", rows=None, running=running(opened_at_s=97, due_at_s=120)),

@@ -11,7 +11,9 @@ import headgate.core
 
 def _imported_by(statement: str) -> set[str]:
     code = f"{statement}\nimport sys; print(*sorted(m.split('.')[0] for m in sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": ":".join(sys.path)})
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": ":".join(sys.path)}
+    )
     return set(done.stdout.split())
 
 

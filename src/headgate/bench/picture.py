@@ -36,7 +36,9 @@ def _panel(axis: Any, query: str, outcomes: Sequence[Outcome]) -> None:
     for colour, outcome in zip(COLOURS, outcomes, strict=False):
         points = outcome.queries.get(query, {}).get("cdf") or []
         if points:
-            axis.step([x for x, _ in points], [y for _, y in points], where="post", color=colour, label=outcome.title, lw=1.8)
+            axis.step(
+                [x for x, _ in points], [y for _, y in points], where="post", color=colour, label=outcome.title, lw=1.8
+            )
     axis.axvline(deadline_s, color="black", ls="--", lw=1)
     axis.text(deadline_s, 0.02, f" deadline {deadline_s:g} s", fontsize=8, va="bottom", rotation=90)
     axis.set_title(query, fontsize=10)

@@ -23,9 +23,9 @@ def print_summary(outcomes: list[Outcome], warm_up_s: float, seconds: float, too
     console.print()
     console.print(summary_table(outcomes))
     console.print(
-        f"Measured for {seconds:.0f} s each after {warm_up_s:.0f} s of warm-up that is not counted (a JVM goes on getting "
-        f"faster for minutes; longer runs: --warm-up 120 --seconds 120). One run each: machines are noisy, repeat before "
-        f"you believe a small difference. Took {took_s / 60:.1f} min.",
+        f"Measured for {seconds:.0f} s each after {warm_up_s:.0f} s of warm-up that is not counted (a JVM goes on "
+        "getting faster for minutes; longer runs: --warm-up 120 --seconds 120). One run each: machines are noisy, "
+        f"repeat before you believe a small difference. Took {took_s / 60:.1f} min.",
         style="dim",
         highlight=False,
     )

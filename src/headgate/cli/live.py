@@ -23,9 +23,9 @@ _COLOURS = {"runs": "green", "holds": "yellow", "idle": "dim"}
 def table(statuses: list[QueryStatus]) -> Table:
     """Promise against reality."""
     made = Table(expand=True, pad_edge=False, box=None, header_style="bold")
-    for heading, justify in (("query", "left"), ("promise", "right"), ("late", "right"), ("p50", "right"), ("p99", "right"),
-                             ("rows/s", "right"), ("backlog", "right"), ("gate", "left"), ("why", "left")):  # fmt: skip
+    for heading in ("query", "promise", "late", "p50", "p99", "rows/s", "backlog", "gate", "why"):
         wide = heading == "why"
+        justify = "left" if heading in ("query", "gate", "why") else "right"
         made.add_column(heading, justify=justify, no_wrap=True, overflow="ellipsis", ratio=1 if wide else None)  # type: ignore[arg-type]
     for status in statuses:
         made.add_row(*_cells(status))
@@ -80,7 +80,9 @@ class LiveView:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._ended.set()
         self._thread.join(timeout=2.0)
 

@@ -86,6 +86,11 @@ class CostModel:
     def ready(self) -> bool:
         return self.batches >= READY_AFTER
 
+    @property
+    def sound(self) -> bool:
+        """Whether its numbers are usable; a model that is not is learned anew."""
+        return all(map(math.isfinite, (self.fixed_s, self.per_row_s, self.stretch, self.mean_s, self.mean_rows)))
+
     def expected_s(self, rows: float, overlap: float = 0.0) -> float:
         """The expected duration."""
         return (self.fixed_s + self.per_row_s * max(rows, 0.0)) * (1.0 + self.stretch * overlap)
@@ -114,11 +119,15 @@ class CostModel:
         """Learn from a finished batch; nonsense and empty batches teach nothing."""
         if rows <= 0 or not (math.isfinite(duration_s) and duration_s > 0 and math.isfinite(overlap)):
             return self
+        if not self.sound:
+            return CostModel().observe(rows, duration_s, overlap)
         overlap = min(max(overlap, 0.0), 50.0)
         clipped_s = self._clip(rows, duration_s, overlap)
         fitted = self._fit_line(rows, clipped_s / (1.0 + self.stretch * overlap))
-        return fitted._fit_stretch(rows, clipped_s, overlap)._fit_residual(rows, duration_s, overlap)._rates(
-            rows, duration_s, overlap
+        return (
+            fitted._fit_stretch(rows, clipped_s, overlap)
+            ._fit_residual(rows, duration_s, overlap)
+            ._rates(rows, duration_s, overlap)
         )
 
     def _clip(self, rows: int, duration_s: float, overlap: float) -> float:

@@ -148,7 +148,8 @@ class Dispatcher:
         """Queries that hold and should ask again, because what runs has changed: all whose time has come, and of those
         that could start early only the most urgent (its start changes the matter for the rest)."""
         snapshot = self.snapshot(now_s)
-        due, early = [], []
+        due: list[str] = []
+        early: list[str] = []
         for view in snapshot.queries:
             state = self.queries[view.name]
             if state.holding is None:
@@ -315,4 +316,3 @@ def _arrivals(batch: Round, progress: Progress) -> tuple[Arrivals, bool]:
     since_s = batch.waited_from_s if batch.waited_from_s is not None else progress.started_at_s
     step_s = max(0.0, batch.opened.wall_s - since_s) / max(progress.rows, 1)
     return Arrivals.of([(since_s, step_s, progress.rows)]), True
-

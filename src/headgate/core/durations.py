@@ -44,7 +44,7 @@ def _from_text(text: str) -> float | None:
     if match is None:
         return float(text) if re.fullmatch(r"\s*-?\d+(\.\d+)?\s*", text) else None
     unit = match["unit"].lower()
-    factor = _UNIT_S.get(unit, _UNIT_S.get(unit.removesuffix("s"), None))
+    factor = _UNIT_S.get(unit, _UNIT_S.get(unit.removesuffix("s")))
     return None if factor is None else float(match["number"]) * factor
 
 

@@ -162,7 +162,8 @@ class Coordinator:
             return
         self._ran = running
         now_s = Instant.now().mono_s
-        for name in self._guarded("waking gates", lambda: self.dispatcher.wakeable(now_s), []):
+        nobody: list[str] = []
+        for name in self._guarded("waking gates", lambda: self.dispatcher.wakeable(now_s), nobody):
             self._push_again(name)
         if len(running) > 1:  # alone, a batch has all cores whatever its share
             self._guarded("setting pools", lambda: self._apply_shares(self.dispatcher.shares(now_s)), None)

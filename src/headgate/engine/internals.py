@@ -15,13 +15,16 @@ from headgate.errors import UnsupportedSpark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+    from pyspark.sql.streaming import DataStreamWriter
 
 OLDEST_SPARK = (4, 2)
 """First Spark whose Python streaming sources may decide what a batch holds: ``latestOffset(start, limit)``."""
 
 GATE_NEVER_CAME = "waiting for the Python worker to connect back"
 """Spark's words when a planning process did not start within its ten seconds (a machine under heavy load)."""
+
+GATE_LOST = ("Connection reset", "EOFException", "Broken pipe", "SocketException")
+"""... and when one that it was talking to has gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ class Pools:
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        self._context = spark.sparkContext._jsc.sc()  # type: ignore[attr-defined]
+        self._context = spark.sparkContext._jsc.sc()
         self._pools: dict[str, Any] = {}
         self._fields: tuple[Any, Any] | None = None
         self._applied: dict[str, Share] = {}
@@ -126,7 +129,7 @@ def _writable(java_class: Any, field: str) -> Any:
 
 def gates_in(df: DataFrame, option: str) -> list[str]:
     """The gates in a DataFrame's plan, in the order in which Spark asks them."""
-    leaves = df._jdf.queryExecution().analyzed().collectLeaves()  # type: ignore[operator]
+    leaves = df._jdf.queryExecution().analyzed().collectLeaves()
     found = (_option(leaves.apply(index), option) for index in range(leaves.size()))
     return [gate for gate in found if gate is not None]
 
@@ -139,28 +142,28 @@ def _option(leaf: Any, option: str) -> str | None:
 
 
 def has_watermark(df: DataFrame) -> bool:
-    return "EventTimeWatermark" in df._jdf.queryExecution().analyzed().toString()  # type: ignore[operator]
+    return "EventTimeWatermark" in df._jdf.queryExecution().analyzed().toString()
 
 
 def writer_frame(writer: DataStreamWriter) -> DataFrame:
     """The DataFrame that a ``writeStream`` belongs to."""
-    return writer._df  # type: ignore[attr-defined, no-any-return]
+    return writer._df
 
 
 def writer_option(writer: DataStreamWriter, name: str) -> str | None:
     """An option that the user has set on a ``writeStream``: queryName, checkpointLocation ..."""
-    found = _field(writer._jwrite, "extraOptions").get(name)  # type: ignore[attr-defined]
+    found = _field(writer._jwrite, "extraOptions").get(name)
     return str(found.get()) if found.isDefined() else None
 
 
 def writer_trigger(writer: DataStreamWriter) -> str:
     """The trigger as text, such as ``ProcessingTimeTrigger(0)``."""
-    return str(_field(writer._jwrite, "trigger").toString())  # type: ignore[attr-defined]
+    return str(_field(writer._jwrite, "trigger").toString())
 
 
 def writer_format(writer: DataStreamWriter) -> str:
     """The sink's format as the user named it."""
-    return str(_field(writer._jwrite, "source"))  # type: ignore[attr-defined]
+    return str(_field(writer._jwrite, "source"))
 
 
 def _field(owner: Any, name: str) -> Any:
@@ -172,8 +175,9 @@ def _field(owner: Any, name: str) -> Any:
 def qualified(spark: SparkSession, path: str) -> str:
     """A path as Hadoop understands it, with its scheme: ``file:/...``, ``s3a://...``."""
     context = spark.sparkContext
-    hadoop_path = context._jvm.org.apache.hadoop.fs.Path(path)  # type: ignore[union-attr]
-    filesystem = hadoop_path.getFileSystem(context._jsc.hadoopConfiguration())  # type: ignore[attr-defined]
+    assert context._jvm is not None
+    hadoop_path = context._jvm.org.apache.hadoop.fs.Path(path)
+    filesystem = hadoop_path.getFileSystem(context._jsc.hadoopConfiguration())
     return str(filesystem.makeQualified(hadoop_path).toString())
 
 
@@ -195,8 +199,9 @@ class LightListener:
         from pyspark.java_gateway import ensure_callback_server_started
 
         gateway = spark.sparkContext._gateway
+        assert gateway is not None
         ensure_callback_server_started(gateway)
-        package = gateway.jvm.org.apache.spark.sql.streaming  # type: ignore[union-attr]
+        package = gateway.jvm.org.apache.spark.sql.streaming
         self._java = package.PythonStreamingQueryListenerWrapper(self)
         spark.streams._jsqm.addListener(self._java)
 

@@ -33,7 +33,9 @@ def load(folder: str | None) -> CostModel:
     try:
         return CostModel.from_json(json.loads(path.read_text()))
     except (OSError, ValueError, StateError) as error:
-        log.warning("the saved cost model %s cannot be used (%s): learning anew; delete it to silence this", path, error)
+        log.warning(
+            "the saved cost model %s cannot be used (%s): learning anew; delete it to silence this", path, error
+        )
         return CostModel()
 
 

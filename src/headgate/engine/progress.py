@@ -20,6 +20,8 @@ def parse_progress(event: dict[str, Any]) -> Progress | None:
         batch_id=int(event.get("batchId", -1)),
         started_at_s=started_at_s,
         finished_at_s=started_at_s + durations["triggerExecution"] / 1e3,
-        rows=int(event.get("numInputRows") or sum(source.get("numInputRows", 0) for source in event.get("sources", []))),
+        rows=int(
+            event.get("numInputRows") or sum(source.get("numInputRows", 0) for source in event.get("sources", []))
+        ),
         spark_ms={key: int(value) for key, value in durations.items()},
     )

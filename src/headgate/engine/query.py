@@ -82,7 +82,7 @@ class GatedQuery:
             current = self._query
             left_s = None if give_up_s is None else max(0.001, give_up_s - time.monotonic())
             try:
-                ended = current.awaitTermination(None if left_s is None else max(1, round(left_s)))  # type: ignore[arg-type]
+                ended = current.awaitTermination(None if left_s is None else max(1, round(left_s)))
             except Exception as error:
                 if not self.restart_if_crashed(current, str(error)):
                     raise

@@ -24,7 +24,9 @@ class Setting:
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 DEFAULTS = (
-    Setting("spark.scheduler.mode", "FAIR", "one pool per query; without it the queries starve each other in one queue"),
+    Setting(
+        "spark.scheduler.mode", "FAIR", "one pool per query; without it the queries starve each other in one queue"
+    ),
     Setting("spark.sql.shuffle.partitions", "{cores}", "200 tiny tasks per batch cost more than most batches' work"),
     Setting("spark.sql.streaming.stateStore.providerClass", ROCKSDB, "state off the heap: no long GC pauses"),
     Setting(

@@ -92,5 +92,8 @@ def _open(path: Path) -> IO[str]:
         return path.open("a", buffering=1)
     except OSError as error:
         raise BadParameter(
-            "records", str(path), f"cannot be written ({error.strerror})", "name a file in a folder that you may write to"
+            "records",
+            str(path),
+            f"cannot be written ({error.strerror})",
+            "name a file in a folder that you may write to",
         ) from error

@@ -73,9 +73,9 @@ def _status(state: QueryState, summary: QuerySummary | None, now_s: float) -> Qu
 
 
 def _doing(state: QueryState, now_s: float) -> tuple[str, str]:
-    if state.round is not None:
-        ran_s = now_s - state.round.opened.mono_s
-        return "runs", f"{state.round.rows or state.round.expected_rows:,.0f} rows for {ran_s:.1f} s: {state.round.decision.reason}"
+    if (batch := state.round) is not None:
+        ran_s = now_s - batch.opened.mono_s
+        return "runs", f"{batch.rows or batch.expected_rows:,.0f} rows for {ran_s:.1f} s: {batch.decision.reason}"
     if state.holding is not None:
         return "holds", state.holding.reason
     return "idle", "nothing waits"

@@ -2,13 +2,14 @@
 
     hg.readStream.format("headgate-trace").option("workload", "linear-road").option("rate", "U(1000)").load()
 
-A record's content is a function of its number, its arrival a function of the rate and the seed, so the same offsets give
-the same rows for ever: also after a restart, also on another machine. The trace begins when its query first starts.
+A record's content is a function of its number, its arrival a function of the rate and the seed, so the same offsets
+give the same rows for ever: also after a restart, also on another machine. A trace begins when its query first starts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader
@@ -36,7 +37,8 @@ _ARROW_ROWS = 65_536
 class Workload(Protocol):
     """Rows by number."""
 
-    schema_ddl: str
+    @property
+    def schema_ddl(self) -> str: ...
 
     def batch(self, first: int, last: int, stamps_s: np.ndarray) -> pa.RecordBatch: ...
 
@@ -48,9 +50,9 @@ def find_workload(name: str, seed: int, traffic: Traffic, options: Mapping[str, 
 
         return Counter()
     if name == "linear-road":
-        from headgate.workloads.linear_road import LinearRoad
+        from headgate.workloads.linear_road import LinearRoad, vehicles_for
 
-        vehicles = positive_int(options, "vehicles", None) or max(1, round(30 * traffic.mean_rate))
+        vehicles = positive_int(options, "vehicles", None) or vehicles_for(traffic.mean_rate)
         return LinearRoad(vehicles=vehicles, expressways=positive_int(options, "expressways", 1) or 1, seed=seed)
     if name.startswith("replay:"):
         from headgate.workloads.replay import Replay
@@ -84,11 +86,11 @@ def _parse(options: Mapping[str, str]) -> tuple[Traffic, Workload]:
 
 
 def _check_schema(schema: StructType, workload: Workload) -> None:
-    wanted = StructType.fromDDL(workload.schema_ddl)
-    if [(f.name, f.dataType) for f in schema] != [(f.name, f.dataType) for f in wanted]:
-        raise BadParameter(
-            "schema", schema.simpleString(), f"the workload has {wanted.simpleString()}", "leave .schema(...) out"
-        )
+    # As text: planning processes have no SparkContext, which PySpark needs to parse DDL.
+    given = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema)
+    wanted = workload.schema_ddl.replace("`", "")
+    if given != wanted:
+        raise BadParameter("schema", given, f"the workload has {wanted}", "leave .schema(...) out")
 
 
 class TraceReader(GatedReader):
@@ -135,8 +137,7 @@ class TraceFeed:
         first, last = start["row"], end["row"]
         count = max(1, min(tasks, (last - first) // ROWS_PER_TASK))
         edges = [first + (last - first) * index // count for index in range(count + 1)]
-        shares = zip(edges, edges[1:], strict=False)
-        return [{"first": a, "last": b, "origin_s": start["origin_s"]} for a, b in shares if b > a]
+        return [{"first": a, "last": b, "origin_s": start["origin_s"]} for a, b in pairwise(edges) if b > a]
 
     def next_arrival_s(self, start: Offset, now_s: float) -> float:
         if self._rows is not None and start["row"] >= self._rows:

@@ -147,7 +147,9 @@ def _late(query: QueryView, waiting: Waiting, plan: _Plan) -> Decision:
 
 
 def _open(plan: _Plan, code: str, reason: str, max_rows: int | None) -> Decision:
-    return Decision(True, code, reason, max_rows=max_rows, latest_start_s=plan.latest_start_s, predicted_s=plan.expected_s)
+    return Decision(
+        True, code, reason, max_rows=max_rows, latest_start_s=plan.latest_start_s, predicted_s=plan.expected_s
+    )
 
 
 def _hold(plan: _Plan, until_s: float, code: str, reason: str) -> Decision:

@@ -28,7 +28,9 @@ def observe(snapshot: Snapshot, query: QueryView) -> Decision:
     waiting = query.waiting
     if waiting is None:
         return IDLE
-    return Decision(True, "observe", "only observed: the trigger decides", predicted_s=query.cost.expected_s(waiting.rows))
+    return Decision(
+        True, "observe", "only observed: the trigger decides", predicted_s=query.cost.expected_s(waiting.rows)
+    )
 
 
 def cap(query: QueryView, rows: int) -> int | None:

@@ -1,0 +1,1 @@
+"""The files source: new files in a folder, each read exactly once."""

@@ -1,0 +1,1 @@
+"""Records and queries to measure with: Linear Road, and a plain counter."""

@@ -1,0 +1,105 @@
+"""Whatever happens to Headgate's own parts, the query goes on, loses nothing and repeats nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from pyspark.sql import SparkSession
+
+from headgate import Headgate
+from headgate.core.cost import CostModel
+from tests.spark.conftest import Collected, counter, named, until
+
+pytestmark = pytest.mark.spark
+
+
+def gate_processes() -> list[psutil.Process]:
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        try:
+            if "python_streaming_source_runner" in " ".join(process.cmdline()):
+                found.append(process)
+        except psutil.NoSuchProcess:
+            continue
+    return found
+
+
+def test_coordinator_gone_the_query_goes_on_as_plain_spark(hg: Headgate, collected: Collected) -> None:
+    query = hg.start(named(counter(hg, "500"), "orphan", collected), deadline="30s", admission="latest")
+    until(lambda: query.status["isDataAvailable"] or len(collected.batches) >= 4, 90)
+    until(lambda: any(status.gate == "holds" for status in hg.status()), 90)
+    batches = len(collected.batches)
+    hg._coordinator.stop()
+    begun_s = time.monotonic()
+    until(lambda: len(collected.batches) > batches, 20)
+    assert time.monotonic() - begun_s < 5.0
+    until(lambda: len(collected.batches) > batches + 3, 20)
+    values = [row[1] for row in collected.rows]
+    assert values == list(range(len(values)))
+
+
+def test_a_killed_gate_process_is_replaced_and_nothing_is_lost_or_twice(hg: Headgate, collected: Collected) -> None:
+    query = hg.start(named(counter(hg, "500", rows=8_000), "killed", collected), deadline="2s")
+    until(lambda: len(collected.rows) > 1_000, 90)
+    (gate,) = gate_processes()
+    os.kill(gate.pid, signal.SIGKILL)
+    until(lambda: len(collected.rows) >= 8_000, 90)
+    assert [row[1] for row in collected.rows] == list(range(8_000))
+    assert query.restarts == 1
+    assert query.isActive
+    until(lambda: query.batches[-1].code != "learning")
+
+
+def test_a_model_with_nonsense_in_it_does_not_hold_anything(hg: Headgate, collected: Collected) -> None:
+    query = hg.start(named(counter(hg, "500"), "nonsense", collected), deadline="60s", admission="latest")
+    until(lambda: collected.batches)
+    state = hg._coordinator.dispatcher.queries["nonsense"]
+    hg._coordinator.call(lambda: setattr(state, "cost", CostModel(batches=9, fixed_s=float("nan"))))
+    batches = len(collected.batches)
+    until(lambda: len(collected.batches) > batches + 1, 30)
+    assert query.isActive
+    until(lambda: state.cost.sound)
+
+
+def test_stop_is_quick_while_the_gate_holds(hg: Headgate) -> None:
+    query = hg.start(named(counter(hg, "500"), "stopped"), deadline="60s", admission="latest")
+    until(lambda: any(status.gate == "holds" for status in hg.status()), 90)
+    begun_s = time.monotonic()
+    query.stop()
+    assert time.monotonic() - begun_s < 2.0
+    assert not query.isActive
+
+
+def test_stop_is_quick_while_idle_and_while_running(hg: Headgate) -> None:
+    idle = hg.start(named(counter(hg, "500", rows=100), "idle"), deadline="5s")
+    busy = hg.start(named(counter(hg, "5000"), "busy"), deadline="1s")
+    until(lambda: len(busy.batches) >= 2 and idle.batches, 60)
+    for query in (idle, busy):
+        begun_s = time.monotonic()
+        query.stop()
+        assert time.monotonic() - begun_s < 2.0
+
+
+def test_everything_stops_within_two_seconds_of_holding(spark: SparkSession, tmp_path: Path) -> None:
+    hg = Headgate(spark, records=tmp_path / "batches.jsonl")
+    hg.start(named(counter(hg, "500"), "first"), deadline="60s", admission="latest")
+    until(lambda: any(status.gate == "holds" for status in hg.status()), 90)
+    begun_s = time.monotonic()
+    hg.stop()
+    assert time.monotonic() - begun_s < 2.0
+    until(lambda: not gate_processes(), 10)
+
+
+def test_a_failing_user_function_is_the_users_to_see(hg: Headgate) -> None:
+    def fail(df: object, batch_id: int) -> None:
+        raise ValueError("the user's own trouble")
+
+    query = hg.start(counter(hg, "500").writeStream.queryName("failing").foreachBatch(fail), deadline="2s")
+    with pytest.raises(Exception, match="the user's own trouble"):
+        query.awaitTermination(60)
+    assert query.restarts == 0

@@ -1,0 +1,83 @@
+"""A query that is stopped and started again goes on where it was, with what it had learned."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from headgate import Headgate
+from tests.spark.conftest import counter, named, until
+
+pytestmark = pytest.mark.spark
+
+ROWS = 6_000
+
+
+def aggregated(hg: Headgate) -> DataFrame:
+    return counter(hg, "1000", rows=ROWS).groupBy((F.col("value") % 7).alias("k")).agg(F.count("*"), F.sum("value"))
+
+
+def test_results_are_equal_whether_it_was_interrupted_or_not(spark: SparkSession, tmp_path: Path) -> None:
+    sink, checkpoint = str(tmp_path / "out"), str(tmp_path / "checkpoint")
+    for until_rows in (1_500, 3_500, ROWS):
+        with Headgate(spark, records=tmp_path / "batches.jsonl") as hg:
+            writer = named(counter(hg, "1000", rows=ROWS).select("value"), "plain").format("parquet")
+            hg.start(writer.option("path", sink).option("checkpointLocation", checkpoint), deadline="2s")
+            until(lambda n=until_rows: _read(spark, sink) >= n)  # type: ignore[misc]
+    values = sorted(row.value for row in spark.read.parquet(sink).collect())
+    assert values == list(range(ROWS))
+
+
+def _read(spark: SparkSession, path: str) -> int:
+    try:
+        return spark.read.parquet(path).count()
+    except Exception:  # nothing written yet
+        return 0
+
+
+def test_state_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    results: dict[int, tuple[int, int]] = {}
+
+    def keep(df: DataFrame, batch_id: int) -> None:
+        results.update({row[0]: (row[1], row[2]) for row in df.collect()})
+
+    for share in (0.3, 1.0):
+        with Headgate(spark, records=tmp_path / "batches.jsonl") as hg:
+            writer = aggregated(hg).writeStream.queryName("grouped").outputMode("update").foreachBatch(keep)
+            hg.start(writer.option("checkpointLocation", str(tmp_path / "checkpoint")), deadline="2s")
+            until(lambda share=share: sum(count for count, _ in results.values()) >= share * ROWS)  # type: ignore[misc]
+    assert results == {k: (len(range(k, ROWS, 7)), sum(range(k, ROWS, 7))) for k in range(7)}
+
+
+def test_the_model_is_saved_beside_the_checkpoint_and_used_again(spark: SparkSession, tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoint"
+
+    def once(batches: int) -> list[str]:
+        with Headgate(spark, records=tmp_path / "batches.jsonl") as hg:
+            writer = named(counter(hg, "1000"), "learns").option("checkpointLocation", str(checkpoint))
+            query = hg.start(writer, deadline="3s")
+            until(lambda: len(query.batches) >= batches, 90)
+            return [batch.code for batch in query.batches]
+
+    assert once(5)[:3] == ["learning"] * 3
+    saved = json.loads((checkpoint / "headgate" / "model.json").read_text())
+    assert saved["batches"] >= 5
+    assert "learning" not in once(2)
+
+
+def test_a_corrupt_saved_model_is_told_and_learned_anew(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "checkpoint" / "headgate"
+    folder.mkdir(parents=True)
+    (folder / "model.json").write_text('{"batches": "many"')
+    with Headgate(spark, records=tmp_path / "batches.jsonl") as hg:
+        writer = named(counter(hg, "1000"), "corrupt").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query = hg.start(writer, deadline="3s")
+        until(lambda: query.batches)
+        assert query.batches[0].code == "learning"
+    assert any("model.json" in record.getMessage() for record in caplog.records)
