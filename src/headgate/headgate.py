@@ -11,6 +11,7 @@ import time
 import uuid
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from headgate.core.admission import DEFAULT_RULE, find_rule
 from headgate.core.arrivals import Arrivals
 from headgate.core.batch import BatchRecord
+from headgate.core.cost import CostModel
 from headgate.core.dispatcher import Dispatcher
 from headgate.core.durations import Duration, parse_duration
 from headgate.core.policies import DEFAULT_POLICY, Share, find_policy
@@ -28,7 +30,8 @@ from headgate.engine.coordinator import Coordinator
 from headgate.engine.progress import parse_progress
 from headgate.engine.query import GatedQuery
 from headgate.engine.session import session
-from headgate.errors import BadParameter, UnsupportedSpark
+from headgate.engine.worker import Worker
+from headgate.errors import BadParameter, HeadgateError, UnsupportedSpark
 from headgate.metrics.recorder import Recorder
 from headgate.metrics.runs import new_run
 from headgate.metrics.status import QueryStatus, status_of
@@ -40,6 +43,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import DataStreamReader, DataStreamWriter, StreamingQuery
 
 log = logging.getLogger("headgate")
+
+DEFAULT_SLO = 0.99
+"""The share of records that must be in time, unless said otherwise."""
 
 SAVE_EVERY_BATCHES = 10
 """How often a query's cost model is saved; it changes slowly and a restart relearns in a few batches."""
@@ -87,9 +93,11 @@ class Headgate:
         self._queries: dict[str, GatedQuery] = {}
         self._state_dirs: dict[str, str | None] = {}
         self._numbers = itertools.count(1)
-        self._starting = threading.Lock()
-        self._temporary: list[tempfile.TemporaryDirectory[str]] = []
+        self._starting = threading.RLock()
+        self._temporary: dict[str, tempfile.TemporaryDirectory[str]] = {}
         self._closed = False
+        self._wanted_shares: dict[str, Share] = {}
+        self._worker = Worker("headgate-worker")
         self._register_sources()
         self._listener = internals.LightListener(self._on_progress, self._on_terminated)
         self._listener.attach(self.spark)
@@ -121,7 +129,7 @@ class Headgate:
         writer: DataStreamWriter,
         *,
         deadline: Duration | None = None,
-        slo: float = 0.99,
+        slo: float = DEFAULT_SLO,
         admission: str | None = None,
         to_table: str | None = None,
     ) -> GatedQuery:
@@ -140,6 +148,7 @@ class Headgate:
         if rule_name != "observe":
             _check_trigger(writer, deadline)
         with self._starting:
+            self._check_open()
             name = self._name_of(writer)
             config = GateConfig(name, promise, rule, rule_name)
             return self._start(writer, config, gates, to_table)
@@ -162,17 +171,21 @@ class Headgate:
         summaries = self.recorder.summaries()
         return self._coordinator.call(lambda: status_of(self._coordinator.dispatcher, summaries))
 
+    def coordinator_cpu_s(self) -> float:
+        """CPU seconds that deciding has cost so far."""
+        return self._coordinator.call(time.thread_time)
+
     def stop(self) -> None:
         """Stop all queries, save what was learned and free everything; safe to call twice."""
         if self._closed:
             return
         self._closed = True
-        instances.discard(self)
         self._stop_queries()
         self._listener.detach(self.spark)
         self._coordinator.stop()
+        self._worker.finish(timeout_s=2.0)
         self.recorder.close()
-        for folder in self._temporary:
+        for folder in self._temporary.values():
             folder.cleanup()
         if self._owns_spark:
             self.spark.stop()
@@ -194,12 +207,10 @@ class Headgate:
         checkpoint, lasting = self._checkpoint_of(writer, name)
         folder = model_store.state_dir(internals.qualified(self.spark, checkpoint))
         self._state_dirs[name] = folder
-        self._wait_until_bound()
-        launch = self._launcher(writer, config, gates, to_table)
         query = GatedQuery(
             name=name,
-            start=launch,
-            may_restart=lambda failure: lasting and not self._closed and self._lost_gate(name, failure),
+            start=self._launcher(writer, config, gates, to_table),
+            lost_its_gate=lambda failure: lasting and not self._closed and internals.lost_its_gate(failure),
             summary=lambda: self.recorder.summaries().get(name),
             batches=lambda: self.recorder.batches(name),
         )
@@ -213,22 +224,28 @@ class Headgate:
         folder = self._state_dirs[config.name]
 
         def launch() -> StreamingQuery:
-            cost = model_store.load(folder)
-            self._coordinator.call(lambda: self._expect(config, cost, gates, folder))
-            try:
-                with _pool(self.spark, config.name):
-                    return writer.start() if to_table is None else writer.toTable(to_table)
-            except BaseException:
-                self._coordinator.call(lambda: self._coordinator.forget(config.name))
-                raise
+            with self._starting:
+                self._wait_until_bound()
+                self._check_open()
+                cost = model_store.load(folder)
+                self._coordinator.call(lambda: self._expect(config, cost, gates, folder))
+                try:
+                    with _pool(self.spark, config.name):
+                        return writer.start() if to_table is None else writer.toTable(to_table)
+                except BaseException:
+                    self._coordinator.call(lambda: self._coordinator.forget(config.name))
+                    raise
 
         return launch
 
-    def _expect(self, config: GateConfig, cost: Any, gates: list[str], folder: str | None) -> None:
+    def _expect(self, config: GateConfig, cost: CostModel, gates: list[str], folder: str | None) -> None:
+        self._coordinator.dispatcher.cores = self.cores  # executors may have come or gone
         self._coordinator.dispatcher.add(config, cost)
-        if folder is not None:
-            self._coordinator.set_state_dir(config.name, folder)
-        self._coordinator.expect(config.name, gates)
+        self._coordinator.expect(config.name, gates, folder)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise HeadgateError("this Headgate has been stopped; make a new one")
 
     def _wait_until_bound(self) -> None:
         """Let the query before come up first.
@@ -238,6 +255,7 @@ class Headgate:
         """
         give_up_s = time.monotonic() + _BIND_WAIT_S
         while waited_for := self._coordinator.call(self._coordinator.awaited):
+            self._check_open()
             if time.monotonic() > give_up_s:
                 log.warning("the gates of %s have not come up; going on without them", ", ".join(sorted(waited_for)))
                 return
@@ -269,7 +287,7 @@ class Headgate:
             given = str(Path(root) / name) if "://" not in root else f"{root}/{name}"
         if given is None:
             folder = tempfile.TemporaryDirectory(prefix=f"headgate-{name}-", ignore_cleanup_errors=True)
-            self._temporary.append(folder)
+            self._temporary[name] = folder
             given = folder.name
             writer.option("checkpointLocation", given)
         return given, lasting
@@ -277,14 +295,17 @@ class Headgate:
     # ---- running
 
     def _apply_shares(self, shares: dict[str, Share]) -> None:
-        if self.policy in self._support.policies and self._support.missing is None:
-            self._pools.apply(shares)
+        """Hand the newest shares to the worker: a JVM that pauses must not delay decisions."""
+        if self._support.missing is None:
+            self._wanted_shares = shares
+            self._worker.post(lambda: self._pools.apply(self._wanted_shares))
 
     def _record(self, record: BatchRecord, arrivals: Arrivals) -> None:
-        self.recorder.add(record, arrivals)
+        self._worker.post(lambda: self.recorder.add(record, arrivals))
         state = self._coordinator.dispatcher.queries.get(record.query)
         if state is not None and record.batch_id % SAVE_EVERY_BATCHES == SAVE_EVERY_BATCHES - 1:
-            model_store.save(self._state_dirs.get(record.query), state.cost)
+            folder, cost = self._state_dirs.get(record.query), state.cost
+            self._worker.post(lambda: model_store.save(folder, cost))
 
     def _on_progress(self, event: dict[str, Any]) -> None:
         progress = parse_progress(event)
@@ -300,40 +321,39 @@ class Headgate:
             ).start()
 
     def _after_end(self, query: GatedQuery, failure: str | None) -> None:
-        failed = query.spark_query
-        if failure is not None and query.restart_if_crashed(failed, failure):
-            return
-        self._forget(query.name)
+        if not query.ended(query.spark_query, failure):
+            self._forget(query)
 
-    def _lost_gate(self, name: str, failure: str) -> bool:
-        """Whether a gate process of this query has just died; its connection may be noticed after its query."""
-        if internals.GATE_NEVER_CAME in failure:
-            return True
-        # Spark also ends the gates of a query that failed by itself: only a broken conversation is a lost gate.
-        if not any(words in failure for words in internals.GATE_LOST):
-            return False
-        for _ in range(20):
-            if self._coordinator.call(lambda: self._coordinator.crashed(name)):
-                return True
-            time.sleep(0.02)
-        return False
+    def _forget(self, query: GatedQuery) -> None:
+        """Keep what was learned and drop the rest, unless another query has taken the name meanwhile."""
+        with self._starting:
+            if self._queries.get(query.name) is not query:
+                return
+            del self._queries[query.name]
+            cost = self._coordinator.call(lambda: self._end(query.name)) if self._coordinator.alive else None
+            folder = self._state_dirs.pop(query.name)
+        if cost is not None and cost.batches:
+            model_store.save(folder, cost)
+        self._worker.post(lambda: self._pools.forget(query.name))
+        if (temporary := self._temporary.pop(query.name, None)) is not None:
+            temporary.cleanup()
 
-    def _forget(self, name: str) -> None:
-        if not self._coordinator.alive:
-            return
-        state = self._coordinator.call(lambda: self._coordinator.dispatcher.queries.get(name))
-        if state is not None and state.cost.batches:
-            model_store.save(self._state_dirs.get(name), state.cost)
-        self._coordinator.call(lambda: self._coordinator.forget(name))
-        self._pools.forget(name)
+    def _end(self, name: str) -> CostModel | None:
+        state = self._coordinator.dispatcher.queries.get(name)
+        self._coordinator.forget(name)
+        return None if state is None else state.cost
 
     def _stop_queries(self) -> None:
-        for name, query in list(self._queries.items()):
-            try:
-                query.stop()
-            except Exception as error:
-                log.warning("%s did not stop cleanly: %r", name, error)
-            self._forget(name)
+        """All at once: each takes Spark a fraction of a second."""
+        queries = list(self._queries.values())
+        if not queries:
+            return
+        with ThreadPoolExecutor(max_workers=min(16, len(queries))) as pool:
+            for query, result in [(query, pool.submit(query.stop)) for query in queries]:
+                if (error := result.exception()) is not None:
+                    log.warning("%s did not stop cleanly: %r", query.name, error)
+        for query in queries:
+            self._forget(query)
 
     # ---- setting up
 

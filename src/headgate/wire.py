@@ -10,8 +10,8 @@ that it has read the key. Messages are JSON, never pickles.
                           {"op": "bye"}
     coordinator -> gate   {"query": NAME, "state_dir": PATH, "started_at_s": S}           to hello
                           | {"unknown": true}
-                          {"open": true, "max_rows": N | null} | {"hold_s": S}            to ask
-                          | {"idle_s": S} | {"pass": true}
+                          {"open": true, "max_rows": N | null}                            to ask
+                          | {"hold_s": S, "rate_rows_s": R} | {"idle_s": S} | {"pass": true}
                           {"again": true}                                                 unasked: ask again now
 """
 
@@ -23,6 +23,7 @@ import os
 import secrets
 import shutil
 import socket
+import struct
 import tempfile
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -33,6 +34,7 @@ from headgate.errors import BadParameter
 
 Message = dict[str, Any]
 
+_STUCK_READ = struct.pack("ll", 0, 200_000)  # a timeval of 0.2 s
 _MAX_PATH = 100  # a Unix socket's path has room for about 107 bytes
 _MAX_MESSAGE_BYTES = 8 << 20
 _KEY_FILE = "key"
@@ -88,6 +90,8 @@ def listen(address: Address) -> socket.socket:
 def accept(listener: socket.socket) -> tuple[Connection, str]:
     """Take the next connection and challenge it; returns it with the nonce that its proof must be about."""
     accepted, _ = listener.accept()
+    # Half a message must not stop the coordinator: a read that gets stuck fails instead.
+    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _STUCK_READ)
     connection, nonce = Connection(accepted.detach()), secrets.token_hex(16)
     send(connection, {"challenge": nonce})
     return connection, nonce

@@ -81,3 +81,31 @@ def test_a_corrupt_saved_model_is_told_and_learned_anew(
         until(lambda: query.batches)
         assert query.batches[0].code == "learning"
     assert any("model.json" in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize("source", ["trace", "files"])
+def test_interrupted_in_its_very_first_batch(spark: SparkSession, tmp_path: Path, source: str) -> None:
+    """Spark asks for a new beginning then, but the batch it runs again must be the one it had planned."""
+    for index in range(3):
+        (tmp_path / "in").mkdir(exist_ok=True)
+        (tmp_path / "in" / f"{index}.json").write_text(json.dumps({"value": index}) + "\n")
+    seen: list[list[int]] = []
+
+    def fail_once(df: DataFrame, batch_id: int) -> None:
+        seen.append(sorted(row["value"] for row in df.select("value").collect()))
+        if len(seen) == 1:
+            raise RuntimeError("the first time is hard")
+
+    for attempt in range(2):
+        with Headgate(spark, records=tmp_path / "batches.jsonl") as hg:
+            files = hg.readStream.format("headgate-files").option("fileFormat", "json").schema("value int")
+            df = counter(hg, "1000") if source == "trace" else files.load(str(tmp_path / "in"))
+            writer = df.writeStream.queryName("first").foreachBatch(fail_once)
+            query = hg.start(writer.option("checkpointLocation", str(tmp_path / "checkpoint")), deadline="2s")
+            if attempt == 0:
+                with pytest.raises(Exception, match="the first time is hard"):
+                    query.awaitTermination(60)
+            else:
+                until(lambda: len(seen) >= 2)
+    assert seen[0] == seen[1]
+    assert seen[0] == list(range(len(seen[0]))) and seen[0]

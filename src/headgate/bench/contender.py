@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from headgate.bench.plan import BenchQuery, Outcome, Plan
 from headgate.cli.live import LiveView
 from headgate.engine.session import session
-from headgate.headgate import Headgate
+from headgate.headgate import DEFAULT_SLO, Headgate
+from headgate.metrics.summary import QuerySummary
 from headgate.workloads.queries import QUERIES
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _measure(plan: Plan, hg: Headgate, phase: list[str], workspace: str) -> Outc
     cpu_s, measured_s = _cpu_s() - cpu_s, time.monotonic() - begun_s
     phase[0] = "waiting for the last records"
     _drain(plan, hg, time.time())
-    return Outcome(plan.contender.name, plan.contender.title, cpu_s, measured_s, _results(hg))
+    return Outcome(plan.contender.name, plan.contender.title, cpu_s, measured_s, _results(plan, hg))
 
 
 def _start(plan: Plan, hg: Headgate, query: BenchQuery, workspace: str) -> GatedQuery:
@@ -86,10 +87,11 @@ def _done_since(hg: Headgate, query: str, at_s: float) -> bool:
     return any(record.opened_at_s >= at_s for record in hg.recorder.batches(query)[-3:])
 
 
-def _results(hg: Headgate) -> dict[str, dict[str, Any]]:
-    return {
-        name: summary.to_json() | {"cdf": _cdf(summary.latencies)} for name, summary in hg.recorder.summaries().items()
-    }
+def _results(plan: Plan, hg: Headgate) -> dict[str, dict[str, Any]]:
+    """Per query, in the plan's order; a query that finished no batch has counted nothing."""
+    found = hg.recorder.summaries()
+    summaries = [found.get(q.name) or QuerySummary(q.name, q.deadline_s, DEFAULT_SLO) for q in plan.queries]
+    return {summary.query: summary.to_json() | {"cdf": _cdf(summary.latencies)} for summary in summaries}
 
 
 def _cdf(latencies: Any) -> list[tuple[float, float]]:

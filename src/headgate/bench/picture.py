@@ -18,13 +18,14 @@ def latency_cdfs(outcomes: Sequence[Outcome], path: Path, title: str) -> Path:
     """Draw one panel per query, in the order of the first outcome; return `path`."""
     plt = _pyplot()
     queries = list(outcomes[0].queries)
-    figure, axes = plt.subplots(1, len(queries), figsize=(4.2 * len(queries), 3.6), sharey=True, squeeze=False)
+    figure, axes = plt.subplots(1, len(queries), figsize=(4.2 * len(queries), 3.9), sharey=True, squeeze=False)
     for axis, query in zip(axes[0], queries, strict=True):
         _panel(axis, query, outcomes)
     axes[0][0].set_ylabel("share of records")
-    axes[0][0].legend(loc="lower right", fontsize=8, frameon=False)
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=len(labels), fontsize=9, frameon=False)
     figure.suptitle(title, fontsize=11)
-    figure.tight_layout()
+    figure.tight_layout(rect=(0, 0.06, 1, 1))
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
     plt.close(figure)

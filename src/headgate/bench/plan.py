@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,6 @@ class Outcome:
     measured_s: float
     queries: dict[str, dict[str, Any]]
     """Per query: the summary of :class:`headgate.metrics.summary.QuerySummary`, and its latency CDF."""
-    settings: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path) -> Outcome:
@@ -70,5 +69,5 @@ class Outcome:
 
 
 HEADGATE = Contender("headgate", "Headgate", "slo", "edf")
-TRIGGER_ZERO = Contender("trigger-0", "stock Spark, trigger 0", "observe", "fair", "zero")
-TRIGGER_DEADLINE = Contender("trigger-deadline", "stock Spark, trigger = deadline", "observe", "fair", "deadline")
+TRIGGER_ZERO = Contender("trigger-0", "stock, trigger 0", "observe", "fair", "zero")
+TRIGGER_DEADLINE = Contender("trigger-deadline", "stock, trigger = deadline", "observe", "fair", "deadline")

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from headgate.bench.plan import Outcome
 
-QUERIES = (("alerts", 2.0), ("lr2", 6.0), ("lr3", 12.0))
+QUERIES = (("alerts", 1.5), ("lr2", 6.0), ("lr3", 15.0))
 """Stopped vehicles at once, slow segments soon, counts when there is room."""
 
-RATE_PER_CORE = 1_000
+RATE_PER_CORE = 2_500
 """Reports per second and core: a load at which the queries get in each other's way but a machine can keep up."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rate", type=int, help=f"reports per second (default {RATE_PER_CORE} per core)")
-    parser.add_argument("--warm-up", type=float, default=35.0, metavar="S", help="seconds not counted (default 35)")
-    parser.add_argument("--seconds", type=float, default=30.0, metavar="S", help="seconds measured (default 30)")
+    parser.add_argument("--warm-up", type=float, default=32.0, metavar="S", help="seconds not counted (default 32)")
+    parser.add_argument("--seconds", type=float, default=28.0, metavar="S", help="seconds measured (default 28)")
     parser.add_argument("--only", choices=["headgate", "trigger-0", "trigger-deadline"], help="run one contender")
     parser.add_argument("--out", default="headgate-demo", metavar="DIR", help="where picture and figures go")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -20,8 +20,9 @@ def caption(rate: int, seconds: float) -> str:
 
 def print_summary(outcomes: list[Outcome], warm_up_s: float, seconds: float, took_s: float, picture: Path) -> None:
     console = Console()
-    console.print()
-    console.print(summary_table(outcomes))
+    console.print("\n[bold underline]Promise against reality[/]")
+    for outcome in outcomes:
+        print_outcome(console, outcome)
     console.print(
         f"Measured for {seconds:.0f} s each after {warm_up_s:.0f} s of warm-up that is not counted (a JVM goes on "
         "getting faster for minutes; longer runs: --warm-up 120 --seconds 120). One run each: machines are noisy, "
@@ -33,21 +34,24 @@ def print_summary(outcomes: list[Outcome], warm_up_s: float, seconds: float, too
     console.print("Why each batch started when it did: headgate explain alerts", highlight=False)
 
 
-def summary_table(outcomes: list[Outcome]) -> Table:
-    table = Table(title="Promise against reality", title_justify="left")
-    for heading in ("", "query", "deadline", "late", "p50", "p99", "max", "batches", "CPU s"):
-        table.add_column(heading, justify="left" if heading in ("", "query") else "right")
-    for outcome in outcomes:
-        for index, (name, found) in enumerate(outcome.queries.items()):
-            late = f"{found['violation_rate']:.2%}"
-            table.add_row(
-                outcome.title if index == 0 else "",
-                name,
-                f"{found['deadline_s']:g} s",
-                f"[green]{late}[/]" if found["keeps_promise"] else f"[bold red]{late}[/]",
-                *(format_duration(found[key]) for key in ("p50_s", "p99_s", "max_s")),
-                str(found["batches"]),
-                f"{outcome.cpu_s:.0f}" if index == 0 else "",
-                end_section=index == len(outcome.queries) - 1,
-            )
-    return table
+def print_outcome(console: Console, outcome: Outcome) -> None:
+    console.print(
+        f"[bold]{outcome.title}[/]: {outcome.cpu_s:.0f} CPU seconds in {outcome.measured_s:.0f} s", highlight=False
+    )
+    table = Table(box=None, pad_edge=False)
+    for heading in ("  query", "deadline", "late", "p50", "p99", "max", "batches"):
+        table.add_column(heading, justify="left" if "query" in heading else "right", no_wrap=True, min_width=8)
+    for name, found in outcome.queries.items():
+        table.add_row(*_cells(name, found))
+    console.print(table)
+
+
+def _cells(name: str, found: dict[str, Any]) -> list[str]:
+    late = f"{found['violation_rate']:.2%}"
+    return [
+        f"  {name}",
+        f"{found['deadline_s']:g} s",
+        f"[green]{late}[/]" if found["keeps_promise"] else f"[bold red]{late}[/]",
+        *("-" if found[key] is None else format_duration(found[key]) for key in ("p50_s", "p99_s", "max_s")),
+        str(found["batches"]),
+    ]

@@ -8,6 +8,7 @@ import runpy
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from headgate.errors import BadParameter
 
@@ -25,22 +26,17 @@ def run(parsed: argparse.Namespace) -> int:
     from headgate.headgate import instances
     from headgate.metrics.status import QueryStatus
 
-    summaries: dict[str, object] = {}
-
     def statuses() -> list[QueryStatus]:
-        found = [hg for hg in list(instances) if not hg.closed]
-        for hg in found:
-            summaries.update({name: summary.to_json() for name, summary in hg.recorder.summaries().items()})
-        return [status for hg in found for status in hg.status()]
+        return [status for hg in list(instances) if not hg.closed for status in hg.status()]
 
     def headline() -> str:
         return f"headgate run {parsed.script}  {time.strftime('%H:%M:%S')}  (Ctrl-C stops)"
 
     if parsed.json:
-        _run_script(parsed)
-        statuses()
+        scripts_own = _run_script(parsed)  # keeps its Headgate alive until the sums are printed
         _finish()
-        print(json.dumps(summaries, indent=2))
+        print(json.dumps(_summaries(), indent=2))
+        scripts_own.clear()
         return 0
     with LiveView(statuses, headline):
         _run_script(parsed)
@@ -48,10 +44,16 @@ def run(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _run_script(parsed: argparse.Namespace) -> None:
+def _run_script(parsed: argparse.Namespace) -> dict[str, Any]:
     sys.argv = [parsed.script, *parsed.arguments]
     sys.path.insert(0, str(Path(parsed.script).resolve().parent))
-    runpy.run_path(parsed.script, run_name="__main__")
+    return runpy.run_path(parsed.script, run_name="__main__")
+
+
+def _summaries() -> dict[str, Any]:
+    from headgate.headgate import instances
+
+    return {name: found.to_json() for hg in list(instances) for name, found in hg.recorder.summaries().items()}
 
 
 def _finish() -> None:

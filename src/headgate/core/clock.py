@@ -20,6 +20,3 @@ class Instant:
     def mono_of(self, wall_s: float) -> float:
         """Monotonic time of a wall-clock stamp, by the offset between the clocks at this instant."""
         return self.mono_s - (self.wall_s - wall_s)
-
-    def wall_of(self, mono_s: float) -> float:
-        return self.wall_s - (self.mono_s - mono_s)

@@ -36,6 +36,7 @@ _STRETCH_MAX = 3.0
 _CLIP_MIN = math.log(2.0)  # an observation never counts as more than this (or 3 spreads) away from the prediction
 _ALONE_BELOW = 0.25  # overlap under which a batch counts as having run alone
 _FACTOR_MAX = 6.0
+_FASTEST_S = 1e-3  # no micro-batch of Spark is faster: a model that says so was never learned
 _NORMAL = NormalDist()
 
 
@@ -89,7 +90,8 @@ class CostModel:
     @property
     def sound(self) -> bool:
         """Whether its numbers are usable; a model that is not is learned anew."""
-        return all(map(math.isfinite, (self.fixed_s, self.per_row_s, self.stretch, self.mean_s, self.mean_rows)))
+        numbers = (self.fixed_s, self.per_row_s, self.stretch, self.mean_s, self.mean_rows)
+        return all(map(math.isfinite, numbers)) and self.expected_s(self.mean_rows) > _FASTEST_S
 
     def expected_s(self, rows: float, overlap: float = 0.0) -> float:
         """The expected duration."""
@@ -124,11 +126,10 @@ class CostModel:
         overlap = min(max(overlap, 0.0), 50.0)
         clipped_s = self._clip(rows, duration_s, overlap)
         fitted = self._fit_line(rows, clipped_s / (1.0 + self.stretch * overlap))
-        return (
-            fitted._fit_stretch(rows, clipped_s, overlap)
-            ._fit_residual(rows, duration_s, overlap)
-            ._rates(rows, duration_s, overlap)
-        )
+        learned = fitted._fit_stretch(rows, clipped_s, overlap)._rates(rows, duration_s, overlap)
+        # Once trusted, the error is that of the prediction made before: a fit flatters its own data.
+        judge = self if self.ready else learned
+        return learned._fit_residual(judge.expected_s(rows, overlap), duration_s, overlap)
 
     def _clip(self, rows: int, duration_s: float, overlap: float) -> float:
         """Pull an outlier in: one 30 s garbage collection must not make every later batch start too early."""
@@ -162,8 +163,8 @@ class CostModel:
             self, overlap_sq=overlap_sq, overlap_excess=overlap_excess, stretch=min(max(stretch, 0.0), _STRETCH_MAX)
         )
 
-    def _fit_residual(self, rows: int, duration_s: float, overlap: float) -> CostModel:
-        value = math.log(duration_s / max(self.expected_s(rows, overlap), 1e-9))
+    def _fit_residual(self, expected_s: float, duration_s: float, overlap: float) -> CostModel:
+        value = math.log(duration_s / max(expected_s, 1e-9))
         value = min(max(value, -3.0), 3.0)
         if self.ready:
             residual = self.alone if overlap < _ALONE_BELOW else self.company

@@ -11,7 +11,7 @@ A query's first gate waits for the decision; its other gates (a join's second so
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from headgate.core.admission import Decision
 from headgate.core.arrivals import Arrivals
@@ -24,6 +24,19 @@ from headgate.core.snapshot import Promise, Snapshot
 
 MAX_HOLD_S = 10.0
 """Longest wait before a gate asks again on its own, should an event have been missed."""
+
+HOLD_DEADLINE_SHARE = 0.25
+"""... or this share of its deadline: what the other queries must do may have changed meanwhile."""
+
+MIN_HOLD_S = 0.25
+"""... but not more often than this."""
+
+MAX_UNCONFIRMED = 8
+"""Ended batches to remember until Spark reports them; its reports lag by a fraction of a second."""
+
+UNGATED = Decision(
+    True, "ungated", "no gate let it in: replayed after a restart, or run while the gate had failed open"
+)
 
 IDLE_WAIT_S = 1.0
 """How long a gate with nothing to do waits before it gives Spark a turn (for no-data batches)."""
@@ -54,9 +67,10 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Ask again after `seconds`, or when told."""
+    """Ask again after `seconds`, or when told, or when clearly more has arrived than at `rate_rows_s`."""
 
     seconds: float
+    rate_rows_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +127,14 @@ class Dispatcher:
     def asked(self, name: str, gate: int, report: GateReport, now: Instant) -> Answer:
         """A gate asks whether a batch may start."""
         state = self.queries[name]
-        first = gate == min(state.gates, default=gate)
-        if first and state.round is not None:
+        if state.round is not None and gate in state.round.joined:
             self._end_round(state, now.mono_s)
         state.gate(gate).said(report)
-        if not first and state.round is not None:
+        if state.round is not None:
             return self._join_round(state, gate)
+        if not state.cost.sound:
+            state.cost = CostModel()
+        first = gate == min(state.gates)
         return self._first_answer(state, gate, now) if first else self._later_answer(state, gate, now)
 
     def took(self, name: str, gate: int, rows: int, left_rows: int, arrivals: Arrivals, now: Instant) -> None:
@@ -137,12 +153,24 @@ class Dispatcher:
             return None
         matched = self._match(state, progress, now)
         if matched is None:
-            return None
+            return self._ungated(state, progress, now)
         duration_s = progress.finished_at_s - matched.opened.wall_s
         overlap = matched.overlap(duration_s)
         self._learn(state, matched, progress, duration_s, overlap)
         arrivals, estimated = _arrivals(matched, progress)
+        estimated |= not state.native
         return _record(state.config.promise, matched, progress, overlap, arrivals, estimated), arrivals
+
+    def _ungated(self, state: QueryState, progress: Progress, now: Instant) -> tuple[BatchRecord, Arrivals]:
+        """A batch that no gate let in: replayed after a restart, or run while the gate had failed open."""
+        started = Instant(now.mono_of(progress.started_at_s), progress.started_at_s)
+        since_s = None if state.opened is None else min(state.opened.wall_s, progress.started_at_s)
+        batch = Round(
+            number=0, asked=started, opened=started, decision=UNGATED, waited_from_s=since_s, due_at_s=math.inf,
+            share=1.0, held_s={}, expected_rows=progress.rows,
+        )  # fmt: skip
+        arrivals, estimated = _arrivals(batch, progress)
+        return _record(state.config.promise, batch, progress, 0.0, arrivals, estimated), arrivals
 
     def wakeable(self, now_s: float) -> list[str]:
         """Queries that hold and should ask again, because what runs has changed: all whose time has come, and of those
@@ -155,7 +183,7 @@ class Dispatcher:
             if state.holding is None:
                 continue
             decision = state.config.rule(snapshot, view)
-            if not decision.open and decision.until_s < state.holding.until_s - RECHECK_GAIN_S:
+            if not decision.open and decision.until_s < state.asks_again_at_s - RECHECK_GAIN_S:
                 due.append(view.name)
             elif decision.open:
                 (early if decision.code in EARLY_CODES else due).append(view.name)
@@ -175,11 +203,19 @@ class Dispatcher:
         decision = self._decide(state, now.mono_s)
         if decision.open:
             return self._open_round(state, gate, decision, now)
-        state.hold(decision, now.mono_s)
-        seconds = decision.until_s - now.mono_s
-        if math.isnan(seconds):
+        return self._hold(state, decision, now.mono_s)
+
+    def _hold(self, state: QueryState, decision: Decision, now_s: float) -> Hold:
+        if math.isnan(decision.until_s):
             raise ArithmeticError(f"{state.config.name}: the rule answered with no usable time")
-        return Hold(min(MAX_HOLD_S, max(0.0, seconds)))
+        state.hold(decision, now_s)
+        longest_s = min(
+            MAX_HOLD_S, max(MIN_HOLD_S, (state.config.promise.deadline_s or math.inf) * HOLD_DEADLINE_SHARE)
+        )
+        seconds = min(longest_s, max(0.0, decision.until_s - now_s))
+        state.asks_again_at_s = now_s + seconds
+        waiting = state.waiting(now_s)
+        return Hold(seconds, 0.0 if waiting is None else waiting.rate_rows_s)
 
     def _later_answer(self, state: QueryState, gate: int, now: Instant) -> Answer:
         """A join's later source, while the first had nothing: open only if it cannot wait for the next question."""
@@ -187,7 +223,10 @@ class Dispatcher:
         if waiting is None:
             return Pass()
         decision = self._decide(state, now.mono_s)
-        return self._open_round(state, gate, decision, now) if decision.open else Pass()
+        if decision.open:
+            return self._open_round(state, gate, decision, now)
+        # A foreign source would be read at once after a Pass: its gate is the one that has to wait.
+        return Pass() if state.gate(gate).native else self._hold(state, decision, now.mono_s)
 
     def _decide(self, state: QueryState, now_s: float) -> Decision:
         snapshot = self.snapshot(now_s)
@@ -196,7 +235,7 @@ class Dispatcher:
 
     def _probe_at(self, state: QueryState) -> float:
         """When a foreign source that had nothing may be looked at again."""
-        if state.native or not state.empty_openings or state.opened is None:
+        if state.native or not state.empty_openings or state.opened is None or state.config.rule_name == "observe":
             return -math.inf
         low_s, high_s = PROBE_S
         cap_s = min(high_s, (state.config.promise.deadline_s or math.inf) * PROBE_DEADLINE_SHARE)
@@ -209,7 +248,6 @@ class Dispatcher:
         rows = 0.0 if view.waiting is None else view.waiting.rows
         share = 1.0 if decision.max_rows is None else decision.max_rows / max(rows, 1.0)
         state.rounds += 1
-        state.codes[decision.code] += 1
         previous = state.opened
         state.round = Round(
             number=state.rounds,
@@ -221,6 +259,7 @@ class Dispatcher:
             share=share,
             held_s=state.held_s,
             expected_rows=min(rows, decision.max_rows or math.inf),
+            joined={index for index in state.gates if index < gate},
         )
         state.opened, state.asked, state.held_s = now, None, {}
         return self._join_round(state, gate)
@@ -228,6 +267,7 @@ class Dispatcher:
     def _join_round(self, state: QueryState, gate: int) -> Open:
         """This gate's part of an open round."""
         assert state.round is not None
+        state.round.joined.add(gate)
         report = state.gate(gate).report
         if state.round.share >= 1.0 or report is None or report.rows is None:
             return Open(state.round.number, None)
@@ -237,12 +277,12 @@ class Dispatcher:
         self._count_overlap(now_s)
         ended = state.round
         assert ended is not None
-        ended.ended_at_s = now_s
         state.round = None
-        came_back_s = now_s - ended.opened.mono_s
-        state.empty_openings = state.empty_openings + 1 if not ended.rows and came_back_s < UNKNOWN_GAP_S else 0
-        # Two: the newest may still be on its way while the one before it is being reported.
-        state.unconfirmed = [*state.unconfirmed[-1:], ended]
+        if not ended.rows and now_s - ended.opened.mono_s < UNKNOWN_GAP_S:
+            state.empty_openings += 1
+            return
+        state.empty_openings = 0
+        state.unconfirmed = [*state.unconfirmed[-MAX_UNCONFIRMED + 1 :], ended]
 
     def _count_overlap(self, now_s: float) -> None:
         """Add the time since the last change of what runs to every running batch."""
@@ -266,21 +306,17 @@ class Dispatcher:
 
     def _learn(self, state: QueryState, batch: Round, progress: Progress, duration_s: float, overlap: float) -> None:
         state.empty_openings = 0
-        rows = batch.rows or progress.rows
+        # A source that only estimates its rows (files) must be predicted in the unit in which it says what waits.
+        rows = batch.rows if state.native and batch.rows else progress.rows
         state.cost = state.cost.observe(rows, duration_s, overlap)
-        if not batch.rows:
-            self._learn_foreign_rate(state, batch, progress.rows)
+        if not state.native:
+            self._learn_foreign_rate(state, batch, max(0, progress.rows - batch.rows))
 
     def _learn_foreign_rate(self, state: QueryState, batch: Round, rows: int) -> None:
         foreign = [gate for gate in state.gates.values() if not gate.native]
         for gate in foreign:
             gate.taken_rows += rows // len(foreign)
             gate.rate.arrived_total(gate.taken_rows, batch.opened.mono_s)
-
-    def retarget(self, name: str, config: GateConfig) -> None:
-        """Give a running query another promise or rule."""
-        state = self.queries[name]
-        state.config = replace(config, name=name)
 
 
 def _record(
@@ -291,7 +327,7 @@ def _record(
         batch_id=progress.batch_id,
         deadline_s=promise.deadline_s,
         slo=promise.slo,
-        rows=batch.rows or progress.rows,
+        rows=progress.rows,
         oldest_at_s=arrivals.oldest_s,
         asked_at_s=batch.asked.wall_s,
         opened_at_s=batch.opened.wall_s,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass, field
 
 from headgate.core.admission import Decision, Rule
@@ -14,6 +13,9 @@ from headgate.core.snapshot import Promise, QueryView, Running, Waiting
 
 RATE_MEMORY_S = (2.0, 30.0)
 """Bounds of the arrival rate's memory: the deadline, since that is the horizon of a forecast."""
+
+OVERRUN_SHARE = 0.3
+"""Of the time a batch has run, at least this much is still to come as far as anybody knows."""
 
 UNKNOWN_GAP_S = 0.05
 """A foreign source that came back this soon after an opening had nothing: a real batch writes two logs first."""
@@ -63,17 +65,21 @@ class Gate:
 
     rate: RateEstimate
     native: bool = True
+    watching: bool = False
+    """It has seen that nothing waits and will ask when something comes: its silence means that nothing has."""
     taken_rows: int = 0
     report: GateReport | None = None
 
     def said(self, report: GateReport) -> None:
         self.native = report.rows is not None
+        self.watching = report.rows == 0
         self.report = report
         if report.rows is not None:
             self.rate.arrived_total(self.taken_rows + report.rows, report.reported_at_s)
 
     def took(self, rows: int, now_s: float) -> None:
         self.taken_rows += rows
+        self.watching = False
         if self.report is not None and self.report.rows is not None:
             left = max(0, self.report.rows - rows)
             # What stays behind is younger than what was taken; its exact stamp comes with the next question.
@@ -82,7 +88,7 @@ class Gate:
     def waiting(self, now_s: float, opened_at_s: float | None) -> Waiting | None:
         """What waits by now: the last report, carried forward with the arrival rate."""
         report = self.report
-        if report is None:
+        if report is None or self.watching:
             return None
         if report.rows is None:
             return self._guess(now_s, opened_at_s)
@@ -121,7 +127,8 @@ class Round:
     arrivals: list[Arrivals] = field(default_factory=list)
     beside_s: float = 0.0
     """Integral of the number of other running batches over this one's time."""
-    ended_at_s: float | None = None
+    joined: set[int] = field(default_factory=set)
+    """Gates that have had their turn: one that asks again shows that the batch is over."""
 
     def overlap(self, duration_s: float) -> float:
         return 0.0 if duration_s <= 0 else self.beside_s / duration_s
@@ -137,7 +144,7 @@ class QueryState:
     round: Round | None = None
     """The batch that runs now."""
     unconfirmed: list[Round] = field(default_factory=list)
-    """Ended rounds whose progress event has not come yet."""
+    """Ended rounds whose progress event has not come yet, oldest first."""
     asked: Instant | None = None
     """When Spark first asked for the batch that waits."""
     holding: Decision | None = None
@@ -147,7 +154,8 @@ class QueryState:
     """When the gates last opened."""
     empty_openings: int = 0
     rounds: int = 0
-    codes: Counter[str] = field(default_factory=Counter)
+    asks_again_at_s: float = 0.0
+    """When a holding gate will ask by itself."""
 
     def gate(self, index: int) -> Gate:
         if index not in self.gates:
@@ -174,12 +182,16 @@ class QueryState:
             sum(part.rate_rows_s for part in parts),
         )
 
-    def running(self) -> Running | None:
+    def running(self, now_s: float) -> Running | None:
         if self.round is None:
             return None
         opened_s = self.round.opened.mono_s
         rows = self.round.rows or self.round.expected_rows
-        return Running(opened_s, rows, opened_s + self.cost.expected_s(rows), self.round.due_at_s)
+        ran_s = max(0.0, now_s - opened_s)
+        expected_s = self.cost.expected_s(rows, self.round.overlap(ran_s))
+        # One that overruns its expectation is not about to end: the longer it has run, the longer it will.
+        left_s = max(expected_s - ran_s, OVERRUN_SHARE * ran_s)
+        return Running(opened_s, rows, now_s + left_s, self.round.due_at_s)
 
     def view(self, now_s: float) -> QueryView:
         """This query in a snapshot."""
@@ -188,7 +200,7 @@ class QueryState:
             promise=self.config.promise,
             cost=self.cost,
             waiting=self.waiting(now_s),
-            running=self.running(),
+            running=self.running(now_s),
             divisible=self.native,
         )
 

@@ -7,13 +7,14 @@ Everything that changes state runs in this thread, so nothing needs a lock: othe
 from __future__ import annotations
 
 import logging
-import os
 import queue
 import selectors
+import socket
 import threading
+import time
 from collections import defaultdict, deque
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
@@ -25,6 +26,7 @@ from headgate.core.clock import Instant
 from headgate.core.dispatcher import Answer, Dispatcher, Hold, Idle, Open, Pass, Progress
 from headgate.core.policies import Share
 from headgate.core.query_state import GateReport
+from headgate.errors import HeadgateError
 
 log = logging.getLogger("headgate")
 T = TypeVar("T")
@@ -42,7 +44,6 @@ class Peer:
     query: str | None = None
     index: int = 0
     known: bool = False
-    said_bye: bool = False
     holding: bool = False
 
 
@@ -61,15 +62,14 @@ class Coordinator:
         self._apply_shares = apply_shares
         self._on_batch = on_batch
         self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._wake_read, self._wake_write = os.pipe()
+        self._wake_read, self._wake_write = socket.socketpair()
         self._selector = selectors.DefaultSelector()
         self._peers: set[Peer] = set()
         self._expected: dict[str, deque[str]] = defaultdict(deque)
         self._bound: dict[tuple[str, int], tuple[str, int]] = {}
-        self._state_dirs: dict[str, str] = {}
+        self._state_dirs: dict[str, str | None] = {}
         self._started_at_s: dict[str, float] = {}
         self._gate_counts: dict[str, int] = defaultdict(int)
-        self._crashed: set[str] = set()
         self._ran: frozenset[str] = frozenset()
         self._warned: set[str] = set()
         self._stopping = False
@@ -86,8 +86,6 @@ class Coordinator:
 
     def stop(self) -> None:
         """Open every gate and end; safe to call twice."""
-        if self._stopping:
-            return
         self._stopping = True
         self._wake()
         if self._loop.is_alive():
@@ -102,23 +100,26 @@ class Coordinator:
         """Run `function` in the coordinator's thread and return what it returns."""
         future: Future[T] = Future()
         self.post(lambda: _fulfil(future, function))
-        return future.result(timeout=CALL_TIMEOUT_S)
+        give_up_s = time.monotonic() + CALL_TIMEOUT_S
+        while not wait([future], timeout=0.05).done:
+            if not self.alive or time.monotonic() > give_up_s:
+                raise HeadgateError("Headgate has been stopped, or its coordinator has failed; make a new Headgate")
+        return future.result()
 
     def post(self, function: Callable[[], None]) -> None:
-        """Run `function` in the coordinator's thread, some time soon."""
-        self._calls.put(function)
-        self._wake()
+        """Run `function` in the coordinator's thread, some time soon; nothing happens once that has ended."""
+        if self.alive:
+            self._calls.put(function)
+            self._wake()
 
-    def expect(self, query: str, gates: list[str]) -> None:
+    def expect(self, query: str, gates: list[str], state_dir: str | None = None) -> None:
         """The next processes that present these gates belong to `query`. Call it in the coordinator's thread."""
+        self._drop_traces(query)
         self._gate_counts[query] = 0
         self._started_at_s[query] = Instant.now().wall_s
-        self._crashed.discard(query)
+        self._state_dirs[query] = state_dir
         for gate in gates:
             self._expected[gate].append(query)
-
-    def set_state_dir(self, query: str, state_dir: str) -> None:
-        self._state_dirs[query] = state_dir
 
     def awaited(self) -> set[str]:
         """Queries whose gates have not presented themselves yet."""
@@ -127,15 +128,22 @@ class Coordinator:
     def forget(self, query: str) -> None:
         """The query has ended."""
         self.dispatcher.remove(query)
-        self._state_dirs.pop(query, None)
-        for expected in self._expected.values():
-            while query in expected:
-                expected.remove(query)
-        self._bound = {key: value for key, value in self._bound.items() if value[0] != query}
+        self._drop_traces(query)
 
-    def crashed(self, query: str) -> bool:
-        """Whether a gate process of `query` ended without saying goodbye."""
-        return query in self._crashed
+    def _drop_traces(self, query: str) -> None:
+        """Forget the gates of an earlier run: another process may have their number, another query their name."""
+        for kept in (self._state_dirs, self._started_at_s, self._gate_counts):
+            kept.pop(query, None)
+        self._bound = {key: value for key, value in self._bound.items() if value[0] != query}
+        for gate, queries in list(self._expected.items()):
+            left = deque(other for other in queries if other != query)
+            if left:
+                self._expected[gate] = left
+            else:
+                del self._expected[gate]
+        for peer in self._peers:
+            if peer.query == query:
+                peer.query = None
 
     def progress(self, progress: Progress) -> None:
         """Spark reports a batch (from the listener's thread)."""
@@ -146,8 +154,10 @@ class Coordinator:
     def _run(self) -> None:
         try:
             while not self._stopping:
-                for key, _ in self._selector.select():
-                    key.data()
+                ready = [key for key, _ in self._selector.select()]
+                # Gates wait for their answer, other threads' requests (such as counting a batch) can wait for gates.
+                for key in sorted(ready, key=lambda key: key.fileobj is self._wake_read):
+                    self._guarded("an event", key.data, None)
                 self._settle()
         except Exception:
             log.exception("the coordinator failed: all queries go on as plain Spark, without deadlines")
@@ -187,7 +197,11 @@ class Coordinator:
     # ---- gates
 
     def _accept(self) -> None:
-        connection, nonce = wire.accept(self._listener)
+        try:
+            connection, nonce = wire.accept(self._listener)
+        except OSError as error:  # a gate that has given up already
+            log.debug("a connection was gone before it was accepted: %r", error)
+            return
         peer = Peer(connection, nonce)
         self._peers.add(peer)
         self._selector.register(connection, selectors.EVENT_READ, lambda: self._hear(peer))
@@ -211,7 +225,7 @@ class Coordinator:
             return
         peer.known = True
         gate = str(message.get("gate"))
-        key = (gate, int(message.get("pid", 0)))
+        key = (gate, _whole(message.get("pid")))
         if key not in self._bound and self._expected.get(gate):
             query = self._expected[gate].popleft()
             self._bound[key] = (query, self._gate_counts[query])
@@ -254,15 +268,12 @@ class Coordinator:
             self.dispatcher.took(peer.query, peer.index, int(message["rows"]), left, arrivals, Instant.now())
 
     def _bye(self, peer: Peer, message: wire.Message) -> None:
-        peer.said_bye = True
         self._drop(peer)
 
     def _drop(self, peer: Peer) -> None:
         self._peers.discard(peer)
         self._selector.unregister(peer.connection)
         peer.connection.close()
-        if peer.query is not None and not peer.said_bye:
-            self._crashed.add(peer.query)
 
     def _send(self, peer: Peer, message: wire.Message) -> None:
         try:
@@ -279,7 +290,7 @@ class Coordinator:
             self._guarded("recording a batch", lambda: self._on_batch(*done), None)
 
     def _run_calls(self) -> None:
-        os.read(self._wake_read, 4096)
+        self._wake_read.recv(4096)
         while True:
             try:
                 function = self._calls.get_nowait()
@@ -289,7 +300,9 @@ class Coordinator:
 
     def _wake(self) -> None:
         try:
-            os.write(self._wake_write, b"x")
+            self._wake_write.send(b"x", socket.MSG_DONTWAIT)
+        except BlockingIOError:  # full of wake-ups already
+            return
         except OSError:  # closed: nobody is there to be woken
             log.debug("the coordinator has ended")
 
@@ -301,20 +314,24 @@ class Coordinator:
         self._peers.clear()
         self._listener.close()
         self._selector.close()
-        os.close(self._wake_read)
-        os.close(self._wake_write)
+        self._wake_read.close()
+        self._wake_write.close()
 
 
 def _as_message(answer: Answer) -> wire.Message:
     match answer:
         case Open(_, max_rows):
             return {"open": True, "max_rows": max_rows}
-        case Hold(seconds):
-            return {"hold_s": seconds}
+        case Hold(seconds, rate_rows_s):
+            return {"hold_s": seconds, "rate_rows_s": rate_rows_s}
         case Idle(seconds):
             return {"idle_s": seconds}
         case Pass():
             return {"pass": True}
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _fulfil(future: Future[Any], function: Callable[[], Any]) -> None:

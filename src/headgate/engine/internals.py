@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 OLDEST_SPARK = (4, 2)
 """First Spark whose Python streaming sources may decide what a batch holds: ``latestOffset(start, limit)``."""
 
-GATE_NEVER_CAME = "waiting for the Python worker to connect back"
+_GATE_NEVER_CAME = "waiting for the Python worker to connect back"
 """Spark's words when a planning process did not start within its ten seconds (a machine under heavy load)."""
 
-GATE_LOST = ("Connection reset", "EOFException", "Broken pipe", "SocketException")
-"""... and when one that it was talking to has gone."""
+_GATE_TALK = "PythonStreamingSourceRunner"
+"""In the stack of a failure that happened in the conversation with a planning process."""
+
+_TALK_ENDED = ("Connection reset", "EOFException", "Broken pipe", "SocketException")
+"""... because that process has gone, rather than because it raised an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,13 @@ def check_version(version: str) -> None:
         )
 
 
+def lost_its_gate(failure: str) -> bool:
+    """Whether a query ended because a planning process died or did not come up; `failure` is Spark's full text."""
+    if _GATE_NEVER_CAME in failure:
+        return True
+    return _GATE_TALK in failure and any(words in failure for words in _TALK_ENDED)
+
+
 class Pools:
     """Sets ``minShare`` and ``weight`` of Spark's FAIR pools while jobs run.
 
@@ -89,6 +99,8 @@ class Pools:
         self._fields = (_writable(java, "minShare"), _writable(java, "weight"))
 
     def forget(self, name: str) -> None:
+        """Leave the pool as Spark made it; a later query of this name begins with that."""
+        self.apply({name: Share()})
         self._applied.pop(name, None)
         self._pools.pop(name, None)
 

@@ -21,6 +21,9 @@ MAX_RESTARTS = 3
 
 RESTART_WINDOW_S = 300.0
 
+VERDICT_WAIT_S = 5.0
+"""How long a waiting caller gives Spark's report of an end to arrive, which decides whether the query goes on."""
+
 
 class GatedQuery:
     """Behaves as the :class:`~pyspark.sql.streaming.StreamingQuery` it stands for (``stop``, ``status``, ...).
@@ -33,18 +36,19 @@ class GatedQuery:
         self,
         name: str,
         start: Callable[[], StreamingQuery],
-        may_restart: Callable[[str], bool],
+        lost_its_gate: Callable[[str], bool],
         summary: Callable[[], QuerySummary | None],
         batches: Callable[[], list[BatchRecord]],
     ) -> None:
         self._name = name
         self._start = start
-        self._may_restart = may_restart
+        self._lost_its_gate = lost_its_gate
         self._summary = summary
         self._batches = batches
-        self._stopped = threading.Event()
-        self._restarting = threading.Lock()
+        self._stopped = False
+        self._changed = threading.Condition()
         self._restarts: list[float] = []
+        self._ended: StreamingQuery | None = None
         self._query = start()
 
     @property
@@ -68,11 +72,12 @@ class GatedQuery:
 
     @property
     def restarts(self) -> int:
+        """How often it was started again within the last minutes."""
         return len(self._restarts)
 
     def stop(self) -> None:
-        self._stopped.set()
-        with self._restarting:
+        with self._changed:
+            self._stopped = True
             self._query.stop()
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802 (Spark's name)
@@ -80,29 +85,33 @@ class GatedQuery:
         give_up_s = None if timeout is None else time.monotonic() + timeout
         while True:
             current = self._query
-            left_s = None if give_up_s is None else max(0.001, give_up_s - time.monotonic())
             try:
-                ended = current.awaitTermination(None if left_s is None else max(1, round(left_s)))
-            except Exception as error:
-                if not self.restart_if_crashed(current, str(error)):
+                if give_up_s is None:
+                    return current.awaitTermination()
+                left_s = max(0.001, give_up_s - time.monotonic())
+                return current.awaitTermination(left_s)  # type: ignore[arg-type] # Spark takes fractions of a second
+            except Exception:
+                if not self._goes_on(current):
                     raise
-                continue
-            if ended is False and give_up_s is not None and time.monotonic() < give_up_s - 0.5:
-                continue
-            return ended
 
-    def restart_if_crashed(self, failed: StreamingQuery, failure: str) -> bool:
-        """Start again if `failed` died with its gate process; True if the query runs on (whoever restarted it)."""
-        with self._restarting:
-            if self._stopped.is_set():
-                return False
-            if self._query is not failed:
+    def _goes_on(self, failed: StreamingQuery) -> bool:
+        """Wait for the verdict of :meth:`ended`; True if another run has taken the failed one's place."""
+        with self._changed:
+            known = lambda: self._stopped or self._ended is failed or self._query is not failed  # noqa: E731
+            self._changed.wait_for(known, VERDICT_WAIT_S)
+            return self._query is not failed
+
+    def ended(self, run: StreamingQuery, failure: str | None) -> bool:
+        """Spark reports the end of `run`; start it again if its gate was lost. True if the query goes on."""
+        with self._changed:
+            if self._query is not run:
                 return True
-            if not self._may_restart(failure) or not self._within_limit():
-                return False
-            log.warning("%s: a gate process was lost; started again from its checkpoint", self._name)
-            self._query = self._start()
-            return True
+            if failure is not None and not self._stopped and self._lost_its_gate(failure) and self._within_limit():
+                log.warning("%s: a gate process was lost; started again from its checkpoint", self._name)
+                self._query = self._start()
+            self._ended = run
+            self._changed.notify_all()
+            return self._query is not run
 
     def _within_limit(self) -> bool:
         now_s = time.monotonic()

@@ -61,7 +61,8 @@ def session(
     # Planning processes and workers must be this Python, or they would not find this package.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name)
-    builder = builder.master(master or os.environ.get("HEADGATE_MASTER") or "local[*]")
+    if master is not None or "PYSPARK_GATEWAY_PORT" not in os.environ:  # spark-submit has chosen a master already
+        builder = builder.master(master or "local[*]")
     cores = str(_cores_of(master))
     for setting in DEFAULTS:
         builder = builder.config(setting.key, setting.value.format(cores=cores))
@@ -78,8 +79,3 @@ def _cores_of(master: str | None) -> int:
     if text.isdigit():
         return int(text)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
-
-
-def explain_defaults() -> str:
-    """The defaults as a text for people."""
-    return "\n".join(f"{setting.key} = {setting.value}\n    {setting.reason}" for setting in DEFAULTS)

@@ -23,6 +23,9 @@ log = logging.getLogger("headgate")
 KEPT_BATCHES = 2_000
 """Batches kept in memory over all queries: hours of a live view in a few megabytes."""
 
+KEPT_SUMMARIES = 200
+"""Queries whose sums are kept: an application that starts one every minute must not grow for ever."""
+
 MAX_FILE_BYTES = 64 << 20
 """The file is rotated to ``.1`` at this size, so that a query that runs for months does not fill a disk."""
 
@@ -68,6 +71,8 @@ class Recorder:
 
     def _summary(self, record: BatchRecord) -> QuerySummary:
         if record.query not in self._summaries:
+            if len(self._summaries) >= KEPT_SUMMARIES:  # the one that was started first
+                del self._summaries[next(iter(self._summaries))]
             self._summaries[record.query] = QuerySummary(record.query, record.deadline_s, record.slo)
         return self._summaries[record.query]
 

@@ -21,7 +21,7 @@ class QueryStatus:
     deadline_s: float | None
     slo: float
     gate: str
-    """idle, holds, runs, or late."""
+    """idle, holds or runs."""
     why: str
     batches: int
     rows: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -34,7 +34,8 @@ class QuerySummary:
     estimated: bool = False
     codes: Counter[str] = field(default_factory=Counter)
     latencies: LatencyHistogram = field(default_factory=LatencyHistogram)
-    recent: deque[BatchRecord] = field(default_factory=lambda: deque(maxlen=RECENT_BATCHES))
+    recent: tuple[BatchRecord, ...] = ()
+    """Replaced, never changed: views in other threads read it."""
 
     def add(self, record: BatchRecord, arrivals: Arrivals) -> None:
         self.rows += record.rows
@@ -44,7 +45,7 @@ class QuerySummary:
         self.left_rows += record.left_rows
         self.estimated |= record.estimated
         self.codes[record.code] += 1
-        self.recent.append(record)
+        self.recent = (*self.recent[-RECENT_BATCHES + 1 :], record)
         if record.latency is not None:
             self.datasets += record.latency.rows
             self.violations += record.latency.violations
@@ -62,10 +63,11 @@ class QuerySummary:
     @property
     def rows_per_s(self) -> float:
         """Throughput over the recent batches."""
-        if len(self.recent) < 2:
+        recent = self.recent
+        if len(recent) < 2:
             return 0.0
-        span_s = self.recent[-1].finished_at_s - self.recent[0].finished_at_s
-        return sum(record.rows for record in list(self.recent)[1:]) / span_s if span_s > 0 else 0.0
+        span_s = recent[-1].finished_at_s - recent[0].finished_at_s
+        return sum(record.rows for record in recent[1:]) / span_s if span_s > 0 else 0.0
 
     @property
     def model_error(self) -> float:

@@ -65,6 +65,8 @@ class GateReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._draining = True
+        if self._gate is not None:
+            self._gate.greet()  # so that it is known whose gate this is, though it will never ask
 
     def stop(self) -> None:
         if self._gate is not None:

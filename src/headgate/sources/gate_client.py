@@ -33,9 +33,10 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Ask again after so long, or when woken."""
+    """Ask again after so long, or when woken, or when clearly more has arrived than at `rate_rows_s`."""
 
     seconds: float
+    rate_rows_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,15 @@ class GateClient:
         self.started_at_s: float | None = None
         """When the query was started: one moment for all of its sources."""
 
-    def greet(self) -> bool:
-        """Connect and learn whose gate this is; True once that has worked."""
+    def greet(self, patience_s: float = 0.0) -> bool:
+        """Connect and learn whose gate this is, trying for `patience_s`; True once that has worked."""
+        give_up_s = time.monotonic() + patience_s
+        while not (greeted := self._greet_once()) and time.monotonic() < give_up_s:
+            time.sleep(0.2)
+            self._retry_at_s = 0.0
+        return greeted
+
+    def _greet_once(self) -> bool:
         if self._connection is not None:
             return True
         if time.monotonic() < self._retry_at_s:
@@ -96,16 +104,18 @@ class GateClient:
         message = {"op": "took", "rows": taken.rows, "left": left_rows, "arrivals": taken.arrivals.to_json()}
         self._tell(message)
 
-    def wait(self, seconds: float) -> None:
-        """Sleep until woken by the coordinator, until it is lost, or for so long."""
+    def wait(self, seconds: float) -> bool:
+        """Sleep for so long, or until woken by the coordinator or by its loss: then True."""
         if self._connection is None:
             time.sleep(max(0.0, seconds))
-            return
+            return False
         try:
-            if self._connection.poll(max(0.0, seconds)):
-                wire.receive(self._connection)  # "again": the caller asks again whatever it says
+            if not self._connection.poll(max(0.0, seconds)):
+                return False
+            wire.receive(self._connection)  # "again": the caller asks again whatever it says
         except _LOST as error:
             self._lose(error)
+        return True
 
     def close(self) -> None:
         """Say goodbye, so that this end is not taken for a crash."""
@@ -157,7 +167,7 @@ def _verdict(answer: wire.Message) -> Verdict:
         limit = answer.get("max_rows")
         return Opened(None if limit is None else max(1, int(limit)))
     if "hold_s" in answer:
-        return Wait(float(answer["hold_s"]))
+        return Wait(float(answer["hold_s"]), float(answer.get("rate_rows_s", 0.0)))
     if "idle_s" in answer:
         return Nothing(float(answer["idle_s"]))
     if answer.get("pass"):

@@ -20,12 +20,24 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_LOOKS, _MIN_LOOK_S = 8, 0.05
+"""A held source is looked at this often during a hold, but not more often than so."""
+
+_SURPRISE = 1.25
+"""More than this times the forecast is a burst: ask again."""
+
+_STATE_PATIENCE_S = 10.0
+"""A source with a log of its own cannot begin without knowing where that is."""
+
 _MIN_REST_S = 0.005
 """A source that promises an arrival right now and has none must not make a busy loop."""
 
 
 class GatedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A native source behind a gate: the coordinator decides when a batch starts and how many rows it may hold."""
+
+    needs_state = False
+    """Whether the source keeps a log beside the query's checkpoint."""
 
     def __init__(self, gate: GateClient | None, read_range: RangeReader, max_rows: int | None, tasks: int) -> None:
         self._gate = gate
@@ -64,9 +76,9 @@ class GatedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             pending = feed.pending(start, now_s)
             verdict = self._ask(pending.rows, pending.oldest_at_s, now_s)
             if isinstance(verdict, Wait):
-                self._wait(verdict.seconds)
+                self._hold(feed, start, pending.rows, verdict)
                 continue
-            self._told_idle = pending.empty
+            self._told_idle = pending.empty and isinstance(verdict, Nothing)
             self._pause_s = verdict.seconds if isinstance(verdict, Nothing) else 1.0
             if not isinstance(verdict, Opened) or pending.empty:
                 return start  # Spark may use the turn for a batch without data, if a watermark wants one
@@ -80,6 +92,7 @@ class GatedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._drain_until_s = time.time()
+        self._opened_feed()
 
     def commit(self, end: Offset) -> None:
         self._opened_feed().forget(end)
@@ -91,18 +104,19 @@ class GatedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _opened_feed(self) -> Feed:
         if self._feed is None:
             if self._gate is not None:
-                self._gate.greet()
+                self._gate.greet(patience_s=_STATE_PATIENCE_S if self.needs_state else 0.0)
             self._feed = self.make_feed(None if self._gate is None else self._gate.state_dir)
         return self._feed
 
     def _ask(self, rows: int, oldest_at_s: float | None, now_s: float) -> Verdict:
         return Opened() if self._gate is None else self._gate.ask(rows, oldest_at_s, now_s)
 
-    def _wait(self, seconds: float) -> None:
+    def _wait(self, seconds: float) -> bool:
+        """Sleep, and tell whether the coordinator has woken us."""
         if self._gate is not None:
-            self._gate.wait(seconds)
-        else:
-            time.sleep(seconds)
+            return self._gate.wait(seconds)
+        time.sleep(seconds)
+        return False
 
     def _take(self, feed: Feed, start: Offset, max_rows: int | None) -> Taken:
         now_s = time.time()
@@ -111,6 +125,16 @@ class GatedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             left = feed.pending(taken.end, now_s).rows if max_rows is not None else 0
             self._gate.took(taken, left)
         return taken
+
+    def _hold(self, feed: Feed, start: Offset, rows: int, verdict: Wait) -> None:
+        """Wait as told, but look at the source now and then: a burst makes the answer outdated."""
+        begun_s = time.monotonic()
+        while (left_s := verdict.seconds - (time.monotonic() - begun_s)) > 0:
+            if self._wait(min(left_s, max(_MIN_LOOK_S, verdict.seconds / _LOOKS))):
+                return
+            forecast = rows + verdict.rate_rows_s * (time.monotonic() - begun_s)
+            if feed.pending(start, time.time()).rows > _SURPRISE * forecast:
+                return
 
     def _arrived(self, feed: Feed, start: Offset) -> bool:
         """Let an idle source rest without troubling anybody, up to the pause that the coordinator named."""

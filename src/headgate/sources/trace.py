@@ -137,7 +137,8 @@ class TraceFeed:
         first, last = start["row"], end["row"]
         count = max(1, min(tasks, (last - first) // ROWS_PER_TASK))
         edges = [first + (last - first) * index // count for index in range(count + 1)]
-        return [{"first": a, "last": b, "origin_s": start["origin_s"]} for a, b in pairwise(edges) if b > a]
+        # The origin of `end`: Spark makes a new beginning for a first batch that it runs again.
+        return [{"first": a, "last": b, "origin_s": end["origin_s"]} for a, b in pairwise(edges) if b > a]
 
     def next_arrival_s(self, start: Offset, now_s: float) -> float:
         if self._rows is not None and start["row"] >= self._rows:

@@ -33,6 +33,9 @@ of its deadline: just after its last batch, not into its next one."""
 BEST_EFFORT_PATIENCE_S = 30.0
 """A query without a deadline runs in the slack of the others, but is never held longer than this."""
 
+BEST_EFFORT_SPAN_S = 5.0
+"""... and takes a backlog in batches of about this long, so that a promise is never far away from free cores."""
+
 SAFETY_S = 0.02
 """The way from a decision to Spark and back (polling delay 10 ms, process switches) that no model sees."""
 
@@ -54,7 +57,7 @@ def _decide(snapshot: Snapshot, query: QueryView, *, steal: bool) -> Decision:
     if query.promise.deadline_s is None:
         return _best_effort(snapshot, query, waiting)
     if not query.cost.ready:
-        return verdicts.learning(snapshot, query)
+        return verdicts.learning(query, waiting)
     plan = _plan(snapshot, query, waiting)
     if snapshot.now_s >= plan.latest_start_s:
         return _start_due(snapshot.now_s, query, waiting, plan)
@@ -85,7 +88,7 @@ def _plan(snapshot: Snapshot, query: QueryView, waiting: Waiting) -> _Plan:
     overlap = expected_overlap(snapshot, query)
     expected_s = query.cost.expected_s(waiting.rows, overlap)
     safe_s = query.cost.quantile_s(waiting.rows, overlap, query.promise.slo)
-    latest_s = latest_start(query, now_s, overlap)
+    latest_s = min(latest_start(query, now_s, overlap), place_in_line(snapshot, query))
     text = (
         f"{waiting.rows:,.0f} rows, oldest {format_duration(max(0.0, now_s - waiting.oldest_at_s))} old, "
         f"needs {format_duration(safe_s)} at p{query.promise.slo * 100:g}"
@@ -105,6 +108,26 @@ def latest_start(query: QueryView, now_s: float, overlap: float) -> float:
     growth = scale * cost.per_row_s * waiting.rate_rows_s
     needed_s = scale * (cost.fixed_s + cost.per_row_s * waiting.rows)
     return now_s + (query.due_at_s - SAFETY_S - now_s - needed_s) / (1.0 + growth)
+
+
+def place_in_line(snapshot: Snapshot, query: QueryView) -> float:
+    """When it must start if every waiting query is to be in time, one after another in the order of their deadlines.
+
+    Laid out backwards from the last deadline: without this, queries that are due together would all start at their
+    latest moment, together. Others take up time only as far as their batches slow each other down.
+    """
+    waiting = [other for other in snapshot.queries if other.waiting is not None and math.isfinite(other.due_at_s)]
+    start_s = math.inf
+    for other in sorted(waiting, key=lambda other: (other.due_at_s, other.name), reverse=True):
+        if other is not query and (not other.cost.ready or other.running is not None):
+            continue
+        assert other.waiting is not None
+        needed_s = other.cost.quantile_s(other.waiting.rows, 0.0, other.promise.slo)
+        weight = 1.0 if other is query else min(1.0, query.cost.stretch)
+        start_s = min(start_s, other.due_at_s - SAFETY_S) - weight * needed_s
+        if other is query:
+            break
+    return start_s
 
 
 def expected_overlap(snapshot: Snapshot, query: QueryView) -> float:
@@ -130,8 +153,8 @@ def _start_due(now_s: float, query: QueryView, waiting: Waiting, plan: _Plan) ->
     rows = query.cost.rows_within(budget_s, plan.overlap, query.promise.slo)
     if waiting.rows <= rows or budget_s >= plan.expected_s:
         return _open(plan, "due", f"its latest safe start, {plan.text}", None)
-    # A sliver that fits would waste the fixed cost and let the backlog grow: it must at least be worth that cost.
-    if rows * query.cost.per_row_s >= query.cost.fixed_s and query.divisible:
+    # A sliver that fits would waste the fixed cost and let the backlog grow.
+    if rows >= _rows_worth_a_batch(query, waiting) and query.divisible:
         return _open(plan, "fits", f"takes the oldest {rows:,} that still fit, {plan.text}", verdicts.cap(query, rows))
     return _late(query, waiting, plan)
 
@@ -140,10 +163,18 @@ def _late(query: QueryView, waiting: Waiting, plan: _Plan) -> Decision:
     """Too late for the oldest: start now; a batch of about one deadline's work keeps the backlog moving."""
     assert query.promise.deadline_s is not None
     rows = query.cost.rows_within(query.promise.deadline_s, plan.overlap, 0.5)
-    worth = math.ceil(query.cost.fixed_s / max(query.cost.per_row_s, 1e-12))
-    limit = verdicts.cap(query, max(rows, worth, 1))
+    # Twice the usual: only larger batches can show that larger batches cost hardly more.
+    limit = verdicts.cap(query, max(rows, _rows_worth_a_batch(query, waiting), 2 * int(query.cost.mean_rows)))
     taking = "" if limit is None else f"takes the oldest {limit:,}, "
     return _open(plan, "late", f"can no longer be in time, starts at once, {taking}{plan.text}", limit)
+
+
+def _rows_worth_a_batch(query: QueryView, waiting: Waiting) -> int:
+    """The smallest batch that is worth its fixed cost and, repeated, keeps up with the arrivals."""
+    cost = query.cost
+    worth = cost.fixed_s / max(cost.per_row_s, 1e-12)
+    left_over = max(0.1, 1.0 - waiting.rate_rows_s * cost.per_row_s)  # of each second, after its own rows' work
+    return math.ceil(min(1e15, max(worth, 1.3 * waiting.rate_rows_s * cost.fixed_s / left_over)))
 
 
 def _open(plan: _Plan, code: str, reason: str, max_rows: int | None) -> Decision:
@@ -191,7 +222,8 @@ def _busy_until(snapshot: Snapshot, query: QueryView) -> _Early | None:
 
 def _pace_s(snapshot: Snapshot, query: QueryView, span_s: float) -> float:
     """Age before an early start: one round of all queries' batches must fit into `EARLY_SHARE` of it."""
-    round_s = span_s + sum(_typical_s(other) for other in snapshot.others(query))
+    active = (other for other in snapshot.others(query) if other.waiting is not None or other.running is not None)
+    round_s = span_s + sum(_typical_s(other) for other in active)
     assert query.promise.deadline_s is not None
     return min(round_s / EARLY_SHARE - span_s, EARLY_MAX_AGE * query.promise.deadline_s)
 
@@ -218,14 +250,22 @@ def _would_suffer(other: QueryView, now_s: float, span_s: float) -> bool:
 
 def _best_effort(snapshot: Snapshot, query: QueryView, waiting: Waiting) -> Decision:
     now_s = snapshot.now_s
-    span_s = query.cost.expected_s(waiting.rows)
+    limit = verdicts.cap(query, _best_effort_rows(query))
+    span_s = query.cost.expected_s(limit or waiting.rows)
     limit_s = waiting.oldest_at_s + BEST_EFFORT_PATIENCE_S
     if now_s >= limit_s:
-        return Decision(True, "patience", f"waited {BEST_EFFORT_PATIENCE_S:g} s for slack", predicted_s=span_s)
+        reason = f"waited {BEST_EFFORT_PATIENCE_S:g} s for slack"
+        return Decision(True, "patience", reason, max_rows=limit, predicted_s=span_s)
     busy = _busy_until(snapshot, query)
     if busy is not None:
         return Decision(False, "busy", busy.why, until_s=limit_s, predicted_s=span_s)
     for other in snapshot.others(query):
         if other.promise.deadline_s is not None and _would_suffer(other, now_s, span_s):
             return Decision(False, "busy", f"leaves the cores to {other.name}", until_s=limit_s, predicted_s=span_s)
-    return Decision(True, "slack", "no deadline: runs in the slack of the others", predicted_s=span_s)
+    return Decision(True, "slack", "no deadline: runs in the slack of the others", max_rows=limit, predicted_s=span_s)
+
+
+def _best_effort_rows(query: QueryView) -> int:
+    if not query.cost.ready:
+        return verdicts.LEARNING_MAX_ROWS
+    return max(1, query.cost.rows_within(BEST_EFFORT_SPAN_S, 0.0, 0.5))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.core.admission.decision import Decision
-from headgate.core.snapshot import QueryView, Snapshot
+from headgate.core.snapshot import QueryView, Snapshot, Waiting
 
 IDLE = Decision(open=False, code="idle", reason="nothing waits")
 
@@ -11,15 +11,14 @@ LEARNING_MAX_ROWS = 1_000_000
 """Cap of a batch whose cost nobody knows yet: an unbounded first batch is how streaming jobs run out of memory."""
 
 
-def learning(snapshot: Snapshot, query: QueryView) -> Decision:
+def learning(query: QueryView, waiting: Waiting) -> Decision:
     """Without a trusted model, behave as plain Spark does: start at once."""
-    assert query.waiting is not None
     return Decision(
         open=True,
         code="learning",
         reason=f"batch {query.cost.batches + 1}: too few batches seen to predict, starts at once",
         max_rows=cap(query, LEARNING_MAX_ROWS),
-        predicted_s=query.cost.expected_s(query.waiting.rows),
+        predicted_s=query.cost.expected_s(waiting.rows),
     )
 
 

@@ -44,6 +44,8 @@ class FilesSource(DataSource):
 class FilesReader(GatedReader):
     """Gated reader over a folder."""
 
+    needs_state = True
+
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         config = FilesConfig.parse(options)
         super().__init__(
@@ -83,7 +85,8 @@ class LoggedFiles:
         return Taken({**taken.end, "log": start["log"]}, taken.rows, taken.arrivals)
 
     def ranges(self, start: Offset, end: Offset, tasks: int) -> Sequence[Range]:
-        return self._feed(start).ranges(start, end, tasks)
+        # The log of `end`: Spark makes a new beginning for a first batch that it runs again.
+        return self._feed(end).ranges(start, end, tasks)
 
     def next_arrival_s(self, start: Offset, now_s: float) -> float:
         return self._feed(start).next_arrival_s(start, now_s)

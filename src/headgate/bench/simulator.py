@@ -1,0 +1,182 @@
+"""Queries on simulated time: the real dispatcher, costs from a formula, no Spark and no waiting.
+
+Batches that run together slow each other down by `stretch` per neighbour. An hour of many queries takes seconds, so
+laws about whole runs (promises kept, backlogs that end) can be tested, and rules compared before Spark is asked.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from headgate.core.admission import find_rule
+from headgate.core.arrivals import Arrivals
+from headgate.core.clock import Instant
+from headgate.core.cost import CostModel
+from headgate.core.dispatcher import Dispatcher, Open, Progress
+from headgate.core.policies import find_policy
+from headgate.core.query_state import GateConfig, GateReport
+from headgate.core.snapshot import Promise
+
+WALL_S = 1.7e9
+ROUND_TRIP_S = 0.012
+"""From the end of a batch to the next question: Spark's polling delay and a little."""
+
+LOOK_S = 0.05
+"""How often a source without data looks for some."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedQuery:
+    """A promise, an arrival process and a cost."""
+
+    deadline_s: float | None
+    fixed_s: float
+    per_row_s: float
+    rows_per_s: Callable[[float], float]
+    """Arrival rate at a time."""
+    rule: str = "slo"
+
+
+@dataclass(slots=True)
+class Result:
+    """What happened to one query after the warm-up."""
+
+    rows: int = 0
+    late_rows: int = 0
+    batches: int = 0
+    max_latency_s: float = 0.0
+    left_rows: int = 0
+
+    @property
+    def late_share(self) -> float:
+        return self.late_rows / self.rows if self.rows else 0.0
+
+
+@dataclass(slots=True)
+class _Query:
+    name: str
+    spec: SimulatedQuery
+    result: Result = field(default_factory=Result)
+    waiting: list[tuple[float, int]] = field(default_factory=list)
+    """(arrival, rows), oldest first."""
+    asks_at_s: float = 0.0
+    running: _Batch | None = None
+    carried: float = 0.0
+
+    @property
+    def rows(self) -> int:
+        return sum(rows for _, rows in self.waiting)
+
+
+@dataclass(slots=True)
+class _Batch:
+    opened_s: float
+    work_s: float
+    """Seconds of undisturbed work that are left."""
+    groups: list[tuple[float, int]]
+
+
+def simulate(
+    specs: Sequence[SimulatedQuery], seconds: float, *, warm_up_s: float = 0.0, stretch: float = 0.7,
+    noise: float = 0.08, seed: int = 1, tick_s: float = 0.01,
+) -> list[Result]:  # fmt: skip
+    """Run all queries for `seconds` of simulated time; results count what finished after `warm_up_s`."""
+    world = _World(specs, stretch, noise, seed, tick_s)
+    steps = round(seconds / tick_s)
+    for step in range(steps):
+        world.tick(step * tick_s, counted=step * tick_s >= warm_up_s)
+    for query in world.queries:
+        query.result.left_rows = query.rows
+    return [query.result for query in world.queries]
+
+
+class _World:
+    """Fixed steps: arrivals, progress of running batches, then whoever's time to ask has come."""
+
+    def __init__(self, specs: Sequence[SimulatedQuery], stretch: float, noise: float, seed: int, tick_s: float) -> None:
+        self.queries = [_Query(f"q{index}", spec) for index, spec in enumerate(specs)]
+        self.dispatcher = Dispatcher(2, find_policy("edf"), "edf")
+        for query in self.queries:
+            rule = query.spec.rule
+            config = GateConfig(query.name, Promise(query.spec.deadline_s), find_rule(rule), rule)
+            self.dispatcher.add(config, CostModel())
+        self._random = random.Random(seed)
+        self._stretch, self._noise, self._tick_s = stretch, noise, tick_s
+
+    def tick(self, now_s: float, *, counted: bool) -> None:
+        for query in self.queries:
+            self._arrive(query, now_s)
+        changed = self._work(now_s, counted)
+        for query in self.queries:
+            changed |= self._ask(query, now_s)
+        if changed:
+            for name in self.dispatcher.wakeable(now_s):
+                self.queries[int(name[1:])].asks_at_s = now_s
+
+    def _arrive(self, query: _Query, now_s: float) -> None:
+        query.carried += query.spec.rows_per_s(now_s) * self._tick_s
+        if (rows := int(query.carried)) > 0:
+            query.carried -= rows
+            query.waiting.append((now_s, rows))
+
+    def _work(self, now_s: float, counted: bool) -> bool:
+        running = [query for query in self.queries if query.running is not None]
+        speed = 1.0 / (1.0 + self._stretch * max(0, len(running) - 1))
+        ended = False
+        for query in running:
+            assert query.running is not None
+            query.running.work_s -= self._tick_s * speed
+            if query.running.work_s <= 0:
+                self._finish(query, query.running, now_s, counted)
+                ended = True
+        return ended
+
+    def _finish(self, query: _Query, batch: _Batch, now_s: float, counted: bool) -> None:
+        query.running, query.asks_at_s = None, now_s + ROUND_TRIP_S
+        rows = sum(rows for _, rows in batch.groups)
+        started_s, finished_s = WALL_S + batch.opened_s - 0.001, WALL_S + now_s
+        self.dispatcher.finished(Progress(query.name, 0, started_s, finished_s, rows, {}), _instant(now_s))
+        if counted:
+            self._count(query, batch, now_s)
+
+    def _count(self, query: _Query, batch: _Batch, now_s: float) -> None:
+        deadline_s = query.spec.deadline_s or math.inf
+        query.result.batches += 1
+        for arrived_s, rows in batch.groups:
+            query.result.rows += rows
+            query.result.late_rows += rows if now_s - arrived_s > deadline_s else 0
+            query.result.max_latency_s = max(query.result.max_latency_s, now_s - arrived_s)
+
+    def _ask(self, query: _Query, now_s: float) -> bool:
+        if query.running is not None or now_s < query.asks_at_s:
+            return False
+        rows = query.rows
+        report = GateReport(rows, query.waiting[0][0] if rows else None, now_s)
+        answer = self.dispatcher.asked(query.name, 0, report, _instant(now_s))
+        if not isinstance(answer, Open) or not rows:
+            query.asks_at_s = now_s + (LOOK_S if not rows else max(getattr(answer, "seconds", 0.0), self._tick_s))
+            return False
+        self._open(query, answer.max_rows or rows, now_s)
+        return True
+
+    def _open(self, query: _Query, room: int, now_s: float) -> None:
+        taken: list[tuple[float, int]] = []
+        while query.waiting and room > 0:
+            arrived_s, rows = query.waiting.pop(0)
+            if rows > room:
+                query.waiting.insert(0, (arrived_s, rows - room))
+                rows = room
+            taken.append((arrived_s, rows))
+            room -= rows
+        rows = sum(rows for _, rows in taken)
+        arrivals = Arrivals.of((WALL_S + arrived_s, 0.0, count) for arrived_s, count in taken)
+        self.dispatcher.took(query.name, 0, rows, query.rows, arrivals, _instant(now_s))
+        work_s = (query.spec.fixed_s + query.spec.per_row_s * rows) * math.exp(self._random.gauss(0, self._noise))
+        query.running = _Batch(now_s, work_s, taken)
+
+
+def _instant(now_s: float) -> Instant:
+    return Instant(now_s, WALL_S + now_s)

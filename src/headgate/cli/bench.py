@@ -1,0 +1,63 @@
+"""``headgate bench``: figures about Headgate itself, each made by one command."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
+    decisions = kinds.add_parser("decisions", help="how long a decision takes (no Spark)")
+    decisions.add_argument("--queries", type=int, default=50, metavar="N")
+    overhead = kinds.add_parser("overhead", help="batch time and throughput with and without Headgate, turn by turn")
+    overhead.add_argument("--repeats", type=int, default=3, metavar="N")
+    overhead.add_argument("--seconds", type=float, default=20.0, metavar="S", help="each turn (default 20)")
+    overhead.add_argument("--warm-up", type=float, default=40.0, metavar="S", help="before the first turn (default 40)")
+    coordinator = kinds.add_parser("coordinator", help="CPU share of the coordinator with many light queries")
+    coordinator.add_argument("--queries", type=int, default=20, metavar="N")
+    coordinator.add_argument("--seconds", type=float, default=60.0, metavar="S")
+    for kind in (decisions, overhead, coordinator):
+        kind.add_argument("--json", action="store_true", help="as data")
+
+
+def run(parsed: argparse.Namespace) -> int:
+    results: Any = {"decisions": _decisions, "overhead": _overhead, "coordinator": _coordinator}[parsed.kind](parsed)
+    if parsed.json:
+        print(json.dumps(results, indent=2))
+    return 0
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _decisions(parsed: argparse.Namespace) -> Any:
+    from headgate.bench.decisions import all_rules
+
+    results = all_rules(parsed.queries)
+    for row in [] if parsed.json else results:
+        print(f"{row['rule']:8} {row['queries']} queries: p50 {row['p50_ms']:.3f} ms, p99 {row['p99_ms']:.3f} ms")
+    return results
+
+
+def _overhead(parsed: argparse.Namespace) -> Any:
+    from headgate.bench.overhead import compare
+
+    results = compare(parsed.repeats, parsed.seconds, parsed.warm_up, _say)
+    for row in [] if parsed.json else results:
+        spread = f"{min(row['ratios']):.3f} .. {max(row['ratios']):.3f}"
+        print(f"{row['what']}: Headgate / without = {row['ratio']:.3f} ({spread})")
+    return results
+
+
+def _coordinator(parsed: argparse.Namespace) -> Any:
+    from headgate.bench.overhead import coordinator_load
+
+    result = coordinator_load(parsed.queries, parsed.seconds, _say)
+    if not parsed.json:
+        share, batches = result["coordinator_cpu_share"], result["batches"]
+        print(f"{result['queries']} queries, {batches} batches in {result['seconds']:g} s: {share:.2%} of a core")
+    return result

@@ -1,0 +1,83 @@
+"""Whole runs on simulated time: promises are kept where they can be, and overload ends when its cause does."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate.bench.simulator import SimulatedQuery, simulate
+
+
+def steady(
+    deadline_s: float | None, fixed_s: float, rate: float, per_row_s: float = 1e-4, rule: str = "slo"
+) -> SimulatedQuery:
+    return SimulatedQuery(deadline_s, fixed_s, per_row_s, lambda _: rate, rule)
+
+
+@pytest.mark.parametrize("rule", ["slo", "latest"])
+@pytest.mark.parametrize(
+    "queries",
+    [
+        pytest.param([(5.0, 0.7, 200.0)] * 3, id="three equal"),
+        pytest.param([(10.0, 0.48, 20.0)] * 10, id="ten equal"),
+        pytest.param([(2.0, 0.4, 100.0)] + [(10.0, 1.2, 100.0)] * 3, id="one tight, three relaxed"),
+        pytest.param([(1.5, 0.2, 500.0), (6.0, 0.5, 1000.0), (20.0, 1.0, 1000.0)], id="mixed"),
+    ],
+)
+def test_promises_that_can_be_kept_are_kept(queries: list[tuple[float, float, float]], rule: str) -> None:
+    specs = [steady(deadline_s, fixed_s, rate, rule=rule) for deadline_s, fixed_s, rate in queries]
+    for result in simulate(specs, 200.0, warm_up_s=60.0):
+        assert result.rows > 0
+        assert result.late_share <= 0.02
+
+
+def test_stealing_slack_lowers_latency_and_waiting_lowers_the_number_of_batches() -> None:
+    (early,) = simulate([steady(10.0, 0.4, 500.0, rule="slo")], 120.0, warm_up_s=30.0)
+    (latest,) = simulate([steady(10.0, 0.4, 500.0, rule="latest")], 120.0, warm_up_s=30.0)
+    assert early.max_latency_s < 0.5 * latest.max_latency_s
+    assert latest.batches < 0.5 * early.batches
+
+
+@pytest.mark.parametrize(
+    "deadline_s,fixed_s,per_row_s,rate",
+    [(1.2, 1.0, 1e-4, 6_000.0), (1.0, 0.4, 2e-4, 4_200.0), (0.3, 0.4, 1e-6, 1_000.0)],
+)
+def test_a_load_that_plain_spark_could_bear_never_grows_a_backlog(
+    deadline_s: float, fixed_s: float, per_row_s: float, rate: float
+) -> None:
+    """Even where the deadline itself cannot be kept, taking parts must not lower the throughput."""
+    (result,) = simulate([steady(deadline_s, fixed_s, rate, per_row_s)], 300.0, warm_up_s=200.0)
+    equilibrium_s = fixed_s / (1.0 - rate * per_row_s)
+    assert result.max_latency_s < 6.0 * equilibrium_s + deadline_s
+
+
+def test_a_stall_is_worked_off() -> None:
+    def burst(now_s: float) -> float:
+        return 30_000.0 if 60.0 <= now_s < 65.0 else 500.0
+
+    queries = [SimulatedQuery(4.0, 0.4, 1e-4, burst), steady(8.0, 0.4, 200.0)]
+    hit, other = simulate(queries, 200.0, warm_up_s=120.0)
+    assert hit.late_share <= 0.02 and other.late_share <= 0.02
+    assert hit.left_rows < 5_000
+
+
+def test_a_query_without_a_deadline_lives_from_the_slack_but_does_live() -> None:
+    promised, free = simulate([steady(2.0, 0.3, 300.0), steady(None, 0.8, 300.0)], 120.0, warm_up_s=40.0)
+    assert promised.late_share <= 0.02
+    assert free.batches >= 3
+    assert free.max_latency_s < 60.0
+
+
+@given(
+    st.lists(st.tuples(st.floats(1.0, 30.0), st.floats(0.05, 0.3), st.floats(10.0, 800.0)), min_size=1, max_size=5),
+    st.sampled_from(["slo", "latest", "zstream", "qspark", "observe"]),
+    st.integers(0, 5),
+)
+@settings(max_examples=15, deadline=None)
+def test_every_row_is_in_exactly_one_batch(queries: list[tuple[float, float, float]], rule: str, seed: int) -> None:
+    specs = [steady(deadline_s, fixed_s, rate, rule=rule) for deadline_s, fixed_s, rate in queries]
+    for (_, _, rate), result in zip(queries, simulate(specs, 20.0, seed=seed), strict=True):
+        # What is still running at the end is in neither count, but nothing is in both.
+        assert result.rows + result.left_rows <= rate * 20.0 + 1
+        assert result.rows > 0
