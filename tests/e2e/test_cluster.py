@@ -31,9 +31,9 @@ with Headgate(spark, records=out + ".jsonl") as hg:
         def keep(df, batch):
             rows.setdefault(name, {})[batch] = [row.value for row in df.select("value").collect()]
         return hg.start(source.writeStream.queryName(name).foreachBatch(keep), deadline=deadline)
-    queries = [numbers("tight", "2s", 4000), numbers("relaxed", "6s", 4000)]
+    queries = [numbers("tight", "2s", 10000), numbers("relaxed", "6s", 10000)]
     end = time.time() + 120
-    while time.time() < end and any(sum(map(len, rows.get(q.name, {}).values())) < 4000 for q in queries):
+    while time.time() < end and any(sum(map(len, rows.get(q.name, {}).values())) < 10000 for q in queries):
         time.sleep(0.2)
     time.sleep(1)
     result = {q.name: {"values": sorted(v for b in rows[q.name].values() for v in b), "batches": len(rows[q.name]),
@@ -124,5 +124,5 @@ def test_two_queries_keep_exactly_once_on_a_cluster(master: str, tmp_path: Path)
     result = json.loads(out.read_text())
     assert result["executors"] == 2
     for query in ("tight", "relaxed"):
-        assert result[query]["values"] == list(range(4000))
+        assert result[query]["values"] == list(range(10000))
         assert set(result[query]["codes"]) - {"learning"}, "no batch was decided by the model"

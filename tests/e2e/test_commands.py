@@ -72,8 +72,8 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
 
 def test_the_demo_compares_and_draws(tmp_path: Path) -> None:
     done = headgate(
-        "demo", "--only", "headgate", "--warm-up", "8", "--seconds", "8", "--rate", "500", "--out", str(tmp_path / "demo"),
-        HEADGATE_RUNS=str(tmp_path / "runs"),
+        "demo", "--only", "headgate", "--warm-up", "8", "--seconds", "8", "--rate", "500",
+        "--out", str(tmp_path / "demo"), HEADGATE_RUNS=str(tmp_path / "runs"),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     for words in ("warming up, not counted", "measuring", "Promise against reality", "alerts", "lr2", "lr3"):

@@ -92,7 +92,7 @@ def test_monotone_in_age(snapshot: Snapshot, older_s: float, rule: str) -> None:
     query = snapshot.queries[0]
     if query.waiting is None or not RULES[rule](snapshot, query).open:
         return
-    aged = replace(query, waiting=replace(query.waiting, oldest_at_s=query.waiting.oldest_at_s - older_s))
+    aged = query._replace(waiting=query.waiting._replace(oldest_at_s=query.waiting.oldest_at_s - older_s))
     assert RULES[rule](replace(snapshot, queries=(aged, *snapshot.queries[1:])), aged).open
 
 

@@ -231,9 +231,9 @@ def test_when_a_batch_ends_the_most_urgent_waiting_query_is_woken() -> None:
     assert d.queries["runs"].round is not None
     assert isinstance(ask(d, "soon", 10.1, age_s=2.5), Hold)
     assert isinstance(ask(d, "later", 10.1, age_s=35.0), Hold)
-    assert d.wakeable(10.2) == []
+    assert d.wakeable(10.2, ended=False) == []
     ask(d, "runs", 10.4, rows=0)
-    assert d.wakeable(10.4) == ["soon"]
+    assert d.wakeable(10.4, ended=True) == ["soon"]
 
 
 def test_memory_stays_flat() -> None:

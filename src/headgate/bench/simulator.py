@@ -109,11 +109,10 @@ class _World:
     def tick(self, now_s: float, *, counted: bool) -> None:
         for query in self.queries:
             self._arrive(query, now_s)
-        changed = self._work(now_s, counted)
-        for query in self.queries:
-            changed |= self._ask(query, now_s)
-        if changed:
-            for name in self.dispatcher.wakeable(now_s):
+        ended = self._work(now_s, counted)
+        opened = [query.name for query in self.queries if self._ask(query, now_s)]
+        if ended or opened:
+            for name in self.dispatcher.wakeable(now_s, ended=ended):
                 self.queries[int(name[1:])].asks_at_s = now_s
 
     def _arrive(self, query: _Query, now_s: float) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, fields, replace
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
 
@@ -37,7 +38,11 @@ _CLIP_MIN = math.log(2.0)  # an observation never counts as more than this (or 3
 _ALONE_BELOW = 0.25  # overlap under which a batch counts as having run alone
 _FACTOR_MAX = 6.0
 _FASTEST_S = 1e-3  # no micro-batch of Spark is faster: a model that says so was never learned
-_NORMAL = NormalDist()
+
+
+@lru_cache(maxsize=64)
+def _normal_quantile(share: float) -> float:
+    return NormalDist().inv_cdf(share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +109,9 @@ class CostModel:
     def factor(self, overlap: float, quantile: float) -> float:
         """How much longer than expected a batch takes at `quantile`, in this situation."""
         if self.batches == 0:
-            return math.exp(_PRIOR_SPREAD * _NORMAL.inv_cdf(quantile))
+            return math.exp(_PRIOR_SPREAD * _normal_quantile(quantile))
         residual = self.alone if overlap < _ALONE_BELOW else self.company
-        exponent = residual.mean + residual.spread * _NORMAL.inv_cdf(quantile)
+        exponent = residual.mean + residual.spread * _normal_quantile(quantile)
         return min(_FACTOR_MAX, math.exp(min(exponent, 3.0)))
 
     def rows_within(self, budget_s: float, overlap: float, quantile: float) -> int:

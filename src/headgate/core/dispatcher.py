@@ -13,14 +13,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from headgate.core.admission import Decision
+from headgate.core.admission import Decision, Rule
 from headgate.core.arrivals import Arrivals
 from headgate.core.batch import BatchRecord
 from headgate.core.clock import Instant
 from headgate.core.cost import CostModel
 from headgate.core.policies import Policy, Share
 from headgate.core.query_state import UNKNOWN_GAP_S, GateConfig, GateReport, QueryState, Round
-from headgate.core.snapshot import Promise, Snapshot
+from headgate.core.snapshot import Promise, QueryView, Snapshot
 
 MAX_HOLD_S = 10.0
 """Longest wait before a gate asks again on its own, should an event have been missed."""
@@ -47,8 +47,8 @@ JOIN_IDLE_WAIT_S = 0.1
 RECHECK_GAIN_S = 0.002
 """A new wake-up time is told to a waiting gate if it is earlier by at least this."""
 
-EARLY_CODES = ("early", "slack")
-"""Openings that use idle cores: one at a time."""
+NEAR = 3.0
+"""Company can bring a batch's latest start forward by a few times its duration, not more."""
 
 PROBE_S = (0.05, 1.0)
 """A foreign source that had nothing is looked at again after this long, growing while it stays empty."""
@@ -172,23 +172,28 @@ class Dispatcher:
         arrivals, estimated = _arrivals(batch, progress)
         return _record(state.config.promise, batch, progress, 0.0, arrivals, estimated), arrivals
 
-    def wakeable(self, now_s: float) -> list[str]:
-        """Queries that hold and should ask again, because what runs has changed: all whose time has come, and of those
-        that could start early only the most urgent (its start changes the matter for the rest)."""
+    def wakeable(self, now_s: float, *, ended: bool) -> list[str]:
+        """Holding queries that should ask again because what runs has changed; most urgent first."""
         snapshot = self.snapshot(now_s)
-        due: list[str] = []
-        early: list[str] = []
-        for view in snapshot.queries:
-            state = self.queries[view.name]
-            if state.holding is None:
-                continue
-            decision = state.config.rule(snapshot, view)
-            if not decision.open and decision.until_s < state.asks_again_at_s - RECHECK_GAIN_S:
-                due.append(view.name)
-            elif decision.open:
-                (early if decision.code in EARLY_CODES else due).append(view.name)
-        early.sort(key=lambda name: self.queries[name].view(now_s).due_at_s)
-        return due + early[:1]
+        holding = [view for view in snapshot.queries if self.queries[view.name].holding is not None]
+        holding.sort(key=lambda view: view.due_at_s)
+        if ended:
+            # One at a time: the start of the first changes the matter for the rest.
+            return next(([view.name] for view in holding if self._rule(view)(snapshot, view).open), [])
+        return [view.name for view in holding if self._sooner(snapshot, view)]
+
+    def _sooner(self, snapshot: Snapshot, view: QueryView) -> bool:
+        """Whether a batch that has just started brings this query's own start forward, before it asks by itself."""
+        state = self.queries[view.name]
+        held = state.holding
+        assert held is not None
+        if held.latest_start_s - snapshot.now_s > NEAR * held.predicted_s:
+            return False
+        decision = self._rule(view)(snapshot, view)
+        return decision.open or decision.until_s < state.asks_again_at_s - RECHECK_GAIN_S
+
+    def _rule(self, view: QueryView) -> Rule:
+        return self.queries[view.name].config.rule
 
     def _first_answer(self, state: QueryState, gate: int, now: Instant) -> Answer:
         waiting = state.waiting(now.mono_s)

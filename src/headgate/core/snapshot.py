@@ -1,9 +1,13 @@
-"""What a decision looks at: every query at one moment. All times are monotonic seconds."""
+"""What a decision looks at: every query at one moment. All times are monotonic seconds.
+
+Named tuples rather than dataclasses where one is made per query and decision: they are made several times faster.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from headgate.core.cost import CostModel
 
@@ -16,8 +20,7 @@ class Promise:
     slo: float = 0.99
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(NamedTuple):
     """Rows that have arrived and are in no batch yet."""
 
     rows: float
@@ -29,8 +32,7 @@ class Waiting:
         return self.rows + self.rate_rows_s * max(0.0, when_s - now_s)
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(NamedTuple):
     """A batch that was let in and has not finished."""
 
     opened_at_s: float
@@ -41,8 +43,7 @@ class Running:
     """When its oldest record's deadline is; infinite without one."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueryView:
+class QueryView(NamedTuple):
     """One query as the deciding code sees it."""
 
     name: str
@@ -70,5 +71,5 @@ class Snapshot:
     queries: tuple[QueryView, ...]
     policy: str = "edf"
 
-    def others(self, query: QueryView) -> tuple[QueryView, ...]:
-        return tuple(other for other in self.queries if other.name != query.name)
+    def others(self, query: QueryView) -> list[QueryView]:
+        return [other for other in self.queries if other.name != query.name]

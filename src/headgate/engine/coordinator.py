@@ -170,10 +170,11 @@ class Coordinator:
         running = frozenset(f"{name}#{s.round.number}" for name, s in states.items() if s.round is not None)
         if running == self._ran:
             return
+        ended = not self._ran <= running
         self._ran = running
         now_s = Instant.now().mono_s
         nobody: list[str] = []
-        for name in self._guarded("waking gates", lambda: self.dispatcher.wakeable(now_s), nobody):
+        for name in self._guarded("waking gates", lambda: self.dispatcher.wakeable(now_s, ended=ended), nobody):
             self._push_again(name)
         if len(running) > 1:  # alone, a batch has all cores whatever its share
             self._guarded("setting pools", lambda: self._apply_shares(self.dispatcher.shares(now_s)), None)

@@ -116,18 +116,31 @@ def place_in_line(snapshot: Snapshot, query: QueryView) -> float:
     Laid out backwards from the last deadline: without this, queries that are due together would all start at their
     latest moment, together. Others take up time only as far as their batches slow each other down.
     """
-    waiting = [other for other in snapshot.queries if other.waiting is not None and math.isfinite(other.due_at_s)]
+    weight = min(1.0, query.cost.stretch)
     start_s = math.inf
-    for other in sorted(waiting, key=lambda other: (other.due_at_s, other.name), reverse=True):
-        if other is not query and (not other.cost.ready or other.running is not None):
-            continue
-        assert other.waiting is not None
-        needed_s = other.cost.quantile_s(other.waiting.rows, 0.0, other.promise.slo)
-        weight = 1.0 if other is query else min(1.0, query.cost.stretch)
-        start_s = min(start_s, other.due_at_s - SAFETY_S) - weight * needed_s
-        if other is query:
-            break
-    return start_s
+    for due_s, needed_s in sorted(map(_need, _behind(snapshot, query)), reverse=True):
+        start_s = min(start_s, due_s) - weight * needed_s
+    due_s, needed_s = _need(query)
+    return min(start_s, due_s) - needed_s
+
+
+def _behind(snapshot: Snapshot, query: QueryView) -> list[QueryView]:
+    """The other waiting queries that are due later: what they need lies between `query` and its deadline."""
+    due_s = query.due_at_s
+    return [
+        other
+        for other in snapshot.others(query)
+        if other.waiting is not None
+        and other.running is None
+        and other.cost.ready
+        and due_s <= other.due_at_s < math.inf
+    ]
+
+
+def _need(query: QueryView) -> tuple[float, float]:
+    """(deadline, duration at the SLO quantile) of what waits."""
+    assert query.waiting is not None
+    return query.due_at_s - SAFETY_S, query.cost.quantile_s(query.waiting.rows, 0.0, query.promise.slo)
 
 
 def expected_overlap(snapshot: Snapshot, query: QueryView) -> float:
