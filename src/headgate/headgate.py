@@ -12,7 +12,6 @@ import uuid
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from headgate.core.policies import DEFAULT_POLICY, Share, find_policy
 from headgate.core.query_state import GateConfig
 from headgate.core.snapshot import Promise
 from headgate.engine import internals, model_store
+from headgate.engine import writer as writers
 from headgate.engine.coordinator import Coordinator
 from headgate.engine.progress import parse_progress
 from headgate.engine.query import GatedQuery
@@ -52,8 +52,6 @@ SAVE_EVERY_BATCHES = 10
 
 _BIND_WAIT_S = 30.0
 """How long a query waits for the gates of the one started before it."""
-
-_NO_TRIGGER = ("ProcessingTimeTrigger(0)", "AvailableNowTrigger", "OneTimeTrigger")
 
 instances: weakref.WeakSet[Headgate] = weakref.WeakSet()
 """Every open Headgate of this process, for views such as ``headgate run``; deciding code never looks here."""
@@ -83,6 +81,7 @@ class Headgate:
         self._owns_spark = spark is None
         self.spark: SparkSession = session() if spark is None else spark
         self._support = internals.check_spark(self.spark)
+        internals.use_this_python(self.spark)
         self.policy = self._choose_policy(policy)
         self.admission = admission
         self.recorder = Recorder(new_run() if records is None else records)
@@ -144,9 +143,9 @@ class Headgate:
         promise = parse_promise(deadline, slo)
         rule_name = admission or self.admission
         rule = find_rule(rule_name)
-        gates = self._gates_of(writer)
+        gates = writers.gates_of(writer)
         if rule_name != "observe":
-            _check_trigger(writer, deadline)
+            writers.check_trigger(writer, deadline)
         with self._starting:
             self._check_open()
             name = self._name_of(writer)
@@ -204,17 +203,19 @@ class Headgate:
         self, writer: DataStreamWriter, config: GateConfig, gates: list[str], to_table: str | None
     ) -> GatedQuery:
         name = config.name
-        checkpoint, lasting = self._checkpoint_of(writer, name)
-        folder = model_store.state_dir(internals.qualified(self.spark, checkpoint))
-        self._state_dirs[name] = folder
+        checkpoint = internals.qualified(self.spark, self._checkpoint_of(writer, name))
+        self._state_dirs[name] = model_store.state_dir(checkpoint)
+        recoverable = writers.can_recover(writer)
         query = GatedQuery(
             name=name,
             start=self._launcher(writer, config, gates, to_table),
-            lost_its_gate=lambda failure: lasting and not self._closed and internals.lost_its_gate(failure),
+            lost_its_gate=lambda failure: recoverable and not self._closed and internals.lost_its_gate(failure),
             summary=lambda: self.recorder.summaries().get(name),
             batches=lambda: self.recorder.batches(name),
         )
         self._queries[name] = query
+        if not query.isActive:  # it failed before anybody could tell whose end that was
+            self._on_terminated(str(query.runId), str(query.exception()))
         return query
 
     def _launcher(
@@ -230,7 +231,7 @@ class Headgate:
                 cost = model_store.load(folder)
                 self._coordinator.call(lambda: self._expect(config, cost, gates, folder))
                 try:
-                    with _pool(self.spark, config.name):
+                    with writers.own_pool(self.spark, config.name):
                         return writer.start() if to_table is None else writer.toTable(to_table)
                 except BaseException:
                     self._coordinator.call(lambda: self._coordinator.forget(config.name))
@@ -261,17 +262,8 @@ class Headgate:
                 return
             time.sleep(0.02)
 
-    def _gates_of(self, writer: DataStreamWriter) -> list[str]:
-        gates = internals.gates_in(internals.writer_frame(writer), options.GATE)
-        if not gates:
-            raise BadParameter(
-                "writer", "a query without a gate", "Headgate cannot decide about its batches",
-                "wrap its source: hg.gate(spark.readStream...), or read it with hg.readStream",
-            )  # fmt: skip
-        return gates
-
     def _name_of(self, writer: DataStreamWriter) -> str:
-        name = internals.writer_option(writer, "queryName")
+        name = writers.name_of(writer)
         if name is None:
             name = f"query-{next(self._numbers)}"
             writer.queryName(name)
@@ -279,18 +271,15 @@ class Headgate:
             raise BadParameter("queryName", name, "a query of this name is running", "give each query its own name")
         return name
 
-    def _checkpoint_of(self, writer: DataStreamWriter, name: str) -> tuple[str, bool]:
-        """The checkpoint folder, and whether a restarted query may go on from it."""
-        given = internals.writer_option(writer, "checkpointLocation")
-        lasting = internals.writer_format(writer) != "memory"  # Spark refuses to recover that sink
-        if given is None and (root := self.spark.conf.get("spark.sql.streaming.checkpointLocation", None)):
-            given = str(Path(root) / name) if "://" not in root else f"{root}/{name}"
+    def _checkpoint_of(self, writer: DataStreamWriter, name: str) -> str:
+        """The user's checkpoint, or a temporary one: a query whose gate is lost goes on from it."""
+        given = writers.checkpoint_of(self.spark, writer, name)
         if given is None:
             folder = tempfile.TemporaryDirectory(prefix=f"headgate-{name}-", ignore_cleanup_errors=True)
             self._temporary[name] = folder
             given = folder.name
             writer.option("checkpointLocation", given)
-        return given, lasting
+        return given
 
     # ---- running
 
@@ -385,27 +374,3 @@ def parse_promise(deadline: Duration | None, slo: float) -> Promise:
             "slo", slo, "the share of records in time must lie between 0 and 1", "write for example 0.99"
         )
     return Promise(None if deadline is None else parse_duration(deadline, "deadline"), float(slo))
-
-
-def _check_trigger(writer: DataStreamWriter, deadline: Duration | None) -> None:
-    trigger = internals.writer_trigger(writer)
-    if deadline is not None and not trigger.startswith(_NO_TRIGGER):
-        raise BadParameter(
-            "trigger", trigger, f"the deadline ({deadline}) decides when batches start",
-            'leave .trigger(...) out, or only measure with admission="observe"',
-        )  # fmt: skip
-
-
-class _pool:  # noqa: N801 (a context manager, used as a function)
-    """Start a query in its own FAIR pool without changing the caller's."""
-
-    def __init__(self, spark: SparkSession, query: str) -> None:
-        self._context = spark.sparkContext
-        self._pool = internals.pool_name(query)
-
-    def __enter__(self) -> None:
-        self._before = self._context.getLocalProperty("spark.scheduler.pool")
-        self._context.setLocalProperty("spark.scheduler.pool", self._pool)
-
-    def __exit__(self, *_: object) -> None:
-        self._context.setLocalProperty("spark.scheduler.pool", self._before)  # type: ignore[arg-type]

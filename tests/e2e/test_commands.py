@@ -88,3 +88,35 @@ def test_decisions_are_quick() -> None:
     rows = json.loads(headgate("bench", "decisions", "--json").stdout)
     assert {row["rule"] for row in rows} >= {"slo", "latest", "zstream", "qspark"}
     assert all(row["p50_ms"] < 5.0 for row in rows)
+
+
+PLAIN_SESSION = """
+import logging, time
+from pyspark.sql import SparkSession
+from headgate import Headgate
+
+logging.basicConfig(level=logging.WARNING)
+spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+with Headgate(spark, records="batches.jsonl") as hg:
+    source = hg.readStream.format("headgate-trace").option("rate", "300").load()
+    query = hg.start(source.writeStream.format("noop").queryName("plain"), deadline="3s")
+    while len(query.batches) < 5:
+        time.sleep(0.2)
+    print("policy", hg.policy, "codes", sorted(query.summary.codes))
+assert spark.range(3).count() == 3, "the user's session must outlive Headgate"
+spark.stop()
+"""
+
+
+def test_a_session_that_the_user_made_is_enough(tmp_path: Path) -> None:
+    """No FAIR, no settings of ours, and another Python first on PATH."""
+    script = tmp_path / "plain.py"
+    script.write_text(PLAIN_SESSION)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
+    environment["PATH"] = "/usr/bin:/bin"
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=240, cwd=tmp_path, env=environment
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "policy fifo" in done.stdout
+    assert "policies that remain: fifo" in done.stderr

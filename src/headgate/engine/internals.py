@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -55,6 +57,16 @@ def check_spark(spark: SparkSession) -> Support:
         reason = str(error).splitlines()[0]
         return Support(("fair",), f"the pools of Spark {spark.version} cannot be set ({reason:.120})")
     return Support(tuple(POLICIES))
+
+
+def use_this_python(spark: SparkSession) -> None:
+    """Let planning processes and local workers be this Python, unless the user has named another.
+
+    Spark takes ``python3`` from PATH, which outside an activated environment is one without this package.
+    """
+    context = spark.sparkContext
+    if "PYSPARK_PYTHON" not in os.environ and context.master.startswith("local"):
+        context.pythonExec = sys.executable
 
 
 def check_version(version: str) -> None:

@@ -21,7 +21,7 @@ class QueryStatus:
     deadline_s: float | None
     slo: float
     gate: str
-    """idle, holds or runs."""
+    """runs, holds, waits (for Spark to ask) or idle."""
     why: str
     batches: int
     rows: int
@@ -78,4 +78,6 @@ def _doing(state: QueryState, now_s: float) -> tuple[str, str]:
         return "runs", f"{batch.rows or batch.expected_rows:,.0f} rows for {ran_s:.1f} s: {batch.decision.reason}"
     if state.holding is not None:
         return "holds", state.holding.reason
+    if state.waiting(now_s) is not None:
+        return "waits", "for Spark to ask: the trigger decides"
     return "idle", "nothing waits"
