@@ -34,11 +34,26 @@ def record(
     query: str = "q", batch_id: int = 0, finished_at_s: float = 103.0, deadline_s: float | None = 2.5
 ) -> BatchRecord:
     return BatchRecord(
-        query=query, batch_id=batch_id, deadline_s=deadline_s, slo=0.99, rows=100, oldest_at_s=100.0, asked_at_s=100.1,
-        opened_at_s=102.0, finished_at_s=finished_at_s, code="due", reason="its latest safe start", held_s={"buffer": 1.9},
-        predicted_s=0.8, duration_s=1.0, overlap=0.5, latency=ARRIVALS.latency(finished_at_s, deadline_s), estimated=False,
-        left_rows=0, spark_ms={"triggerExecution": 2900},
-    )  # fmt: skip
+        query=query,
+        batch_id=batch_id,
+        deadline_s=deadline_s,
+        slo=0.99,
+        rows=100,
+        oldest_at_s=100.0,
+        asked_at_s=100.1,
+        opened_at_s=102.0,
+        finished_at_s=finished_at_s,
+        code="due",
+        reason="its latest safe start",
+        held_s={"buffer": 1.9},
+        predicted_s=0.8,
+        duration_s=1.0,
+        overlap=0.5,
+        latency=ARRIVALS.latency(finished_at_s, deadline_s),
+        estimated=False,
+        left_rows=0,
+        spark_ms={"triggerExecution": 2900},
+    )
 
 
 def test_sums_are_those_of_the_records() -> None:

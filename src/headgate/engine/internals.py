@@ -65,7 +65,7 @@ def use_this_python(spark: SparkSession) -> None:
     Spark takes ``python3`` from PATH, which outside an activated environment is one without this package.
     """
     context = spark.sparkContext
-    if "PYSPARK_PYTHON" not in os.environ and context.master.startswith("local"):
+    if "PYSPARK_PYTHON" not in os.environ and str(context.master).startswith("local"):
         context.pythonExec = sys.executable
 
 

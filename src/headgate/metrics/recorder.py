@@ -5,6 +5,7 @@ The file is JSON lines, one batch per line: ``pandas.read_json(path, lines=True)
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -88,7 +89,13 @@ class Recorder:
                     self._file = _open(self.path)
             except OSError as error:  # a full disk costs the record, never the query
                 log.warning("batches are no longer recorded in %s: %s", self.path, error)
-                self._file = None
+                self._give_up()
+
+    def _give_up(self) -> None:
+        if self._file is not None:
+            with contextlib.suppress(OSError):  # what it could not write it cannot flush either
+                self._file.close()
+            self._file = None
 
 
 def _open(path: Path) -> IO[str]:
