@@ -27,12 +27,12 @@ spark = session("cluster", master=master, conf=conf)
 rows = {}
 with Headgate(spark, records=out + ".jsonl") as hg:
     def numbers(name, deadline, rows_):
-        source = hg.readStream.format("headgate-trace").option("rate", "400").option("rows", str(rows_)).load()
+        source = hg.readStream.format("headgate-trace").option("rate", "250").option("rows", str(rows_)).load()
         def keep(df, batch):
             rows.setdefault(name, {})[batch] = [row.value for row in df.select("value").collect()]
         return hg.start(source.writeStream.queryName(name).foreachBatch(keep), deadline=deadline)
     queries = [numbers("tight", "2s", 10000), numbers("relaxed", "6s", 10000)]
-    end = time.time() + 120
+    end = time.time() + 150
     while time.time() < end and any(sum(map(len, rows.get(q.name, {}).values())) < 10000 for q in queries):
         time.sleep(0.2)
     time.sleep(1)

@@ -19,15 +19,32 @@ from tests.spark.conftest import Collected, counter, named, until
 pytestmark = pytest.mark.spark
 
 
-def gate_processes() -> list[psutil.Process]:
-    found = []
-    for process in psutil.Process().children(recursive=True):
-        try:
-            if "python_streaming_source_runner" in " ".join(process.cmdline()):
-                found.append(process)
-        except psutil.NoSuchProcess:
-            continue
-    return found
+class Gates:
+    """The planning processes that came up during a test.
+
+    Spark leaves one behind when a query is stopped while it is still starting; those of earlier tests do not count.
+    """
+
+    def __init__(self) -> None:
+        self._before = set(self._all())
+
+    def alive(self) -> list[psutil.Process]:
+        return [process for process in self._all() if process not in self._before]
+
+    def _all(self) -> list[psutil.Process]:
+        found = []
+        for process in psutil.Process().children(recursive=True):
+            try:
+                if "python_streaming_source_runner" in " ".join(process.cmdline()):
+                    found.append(process)
+            except psutil.NoSuchProcess:
+                continue
+        return found
+
+
+@pytest.fixture
+def gates() -> Gates:
+    return Gates()
 
 
 def test_coordinator_gone_the_query_goes_on_as_plain_spark(hg: Headgate, collected: Collected) -> None:
@@ -45,10 +62,12 @@ def test_coordinator_gone_the_query_goes_on_as_plain_spark(hg: Headgate, collect
     assert values == list(range(len(values)))
 
 
-def test_a_killed_gate_process_is_replaced_and_nothing_is_lost_or_twice(hg: Headgate, collected: Collected) -> None:
+def test_a_killed_gate_process_is_replaced_and_nothing_is_lost_or_twice(
+    hg: Headgate, collected: Collected, gates: Gates
+) -> None:
     query = hg.start(named(counter(hg, "500", rows=8_000), "killed", collected), deadline="2s")
     until(lambda: len(collected.rows) > 1_000, 90)
-    (gate,) = gate_processes()
+    (gate,) = gates.alive()
     os.kill(gate.pid, signal.SIGKILL)
     until(lambda: len(collected.rows) >= 8_000, 90)
     assert [row[1] for row in collected.rows] == list(range(8_000))
@@ -56,10 +75,10 @@ def test_a_killed_gate_process_is_replaced_and_nothing_is_lost_or_twice(hg: Head
     assert query.isActive
 
 
-def test_whoever_waits_for_a_query_does_not_see_its_gate_die(hg: Headgate, collected: Collected) -> None:
+def test_whoever_waits_for_a_query_does_not_see_its_gate_die(hg: Headgate, collected: Collected, gates: Gates) -> None:
     query = hg.start(named(counter(hg, "500"), "awaited", collected), deadline="60s", admission="latest")
     until(lambda: any(status.gate == "holds" for status in hg.status()), 90)
-    (gate,) = gate_processes()
+    (gate,) = gates.alive()
     killer = threading.Timer(0.5, gate.kill)
     killer.start()
     assert query.awaitTermination(6) is False
@@ -96,7 +115,7 @@ def test_stop_is_quick_while_idle_and_while_running(hg: Headgate) -> None:
         assert time.monotonic() - begun_s < 2.0
 
 
-def test_everything_stops_within_two_seconds_of_holding(spark: SparkSession, tmp_path: Path) -> None:
+def test_everything_stops_within_two_seconds_of_holding(spark: SparkSession, tmp_path: Path, gates: Gates) -> None:
     hg = Headgate(spark, records=tmp_path / "batches.jsonl")
     for index in range(4):
         hg.start(named(counter(hg, "100"), f"q{index}"), deadline="60s", admission="latest")
@@ -104,7 +123,7 @@ def test_everything_stops_within_two_seconds_of_holding(spark: SparkSession, tmp
     begun_s = time.monotonic()
     hg.stop()
     assert time.monotonic() - begun_s < 2.0
-    until(lambda: not gate_processes(), 10)
+    until(lambda: not gates.alive(), 10)
 
 
 def test_a_failing_user_function_is_the_users_to_see(hg: Headgate) -> None:
