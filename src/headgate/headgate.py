@@ -12,6 +12,8 @@ import uuid
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -78,8 +80,10 @@ class Headgate:
     ) -> None:
         find_rule(admission)
         find_policy(policy or DEFAULT_POLICY)
-        self._owns_spark = spark is None
-        self.spark: SparkSession = session() if spark is None else spark
+        # A session that is there already (a notebook's) is used as if it had been handed in, and never stopped.
+        found = spark or internals.running_session()
+        self._owns_spark = found is None
+        self.spark: SparkSession = session() if found is None else found
         self._support = internals.check_spark(self.spark)
         internals.use_this_python(self.spark)
         self.policy = self._choose_policy(policy)
@@ -179,15 +183,16 @@ class Headgate:
         if self._closed:
             return
         self._closed = True
-        self._stop_queries()
-        self._listener.detach(self.spark)
-        self._coordinator.stop()
-        self._worker.finish(timeout_s=2.0)
-        self.recorder.close()
-        for folder in self._temporary.values():
-            folder.cleanup()
-        if self._owns_spark:
-            self.spark.stop()
+        with ExitStack() as steps:  # each is done even if one before it fails; the last one named comes first
+            if self._owns_spark:
+                steps.callback(self.spark.stop)
+            for folder in list(self._temporary.values()):
+                steps.callback(folder.cleanup)
+            steps.callback(self.recorder.close)
+            steps.callback(self._worker.finish, timeout_s=2.0)
+            steps.callback(self._coordinator.stop)
+            steps.callback(self._listener.detach, self.spark)
+            steps.callback(self._stop_queries)
 
     def __enter__(self) -> Headgate:
         return self
@@ -214,6 +219,9 @@ class Headgate:
             batches=lambda: self.recorder.batches(name),
         )
         self._queries[name] = query
+        if self._closed:
+            query.stop()
+            self._check_open()
         if not query.isActive:  # it failed before anybody could tell whose end that was
             self._on_terminated(str(query.runId), str(query.exception()))
         return query
@@ -257,9 +265,11 @@ class Headgate:
         give_up_s = time.monotonic() + _BIND_WAIT_S
         while waited_for := self._coordinator.call(self._coordinator.awaited):
             self._check_open()
-            if time.monotonic() > give_up_s:
-                log.warning("the gates of %s have not come up; going on without them", ", ".join(sorted(waited_for)))
-                return
+            late = time.monotonic() > give_up_s
+            for name in waited_for:
+                if late or (query := self._queries.get(name)) is None or not query.isActive:
+                    log.warning("the gates of %s have not come up; going on without them", name)
+                    self._coordinator.call(partial(self._coordinator.unexpect, name))
             time.sleep(0.02)
 
     def _name_of(self, writer: DataStreamWriter) -> str:
@@ -303,14 +313,13 @@ class Headgate:
 
     def _on_terminated(self, run_id: str, failure: str | None) -> None:
         """Runs in the listener's thread, which must not wait: the rest happens in a thread of its own."""
-        ended = next((q for q in list(self._queries.values()) if str(q.spark_query.runId) == run_id), None)
-        if ended is not None and not self._closed:
-            threading.Thread(
-                target=self._after_end, args=(ended, failure), name="headgate-after-end", daemon=True
-            ).start()
+        for query in list(self._queries.values()):
+            run = query.spark_query
+            if str(run.runId) == run_id and not self._closed:
+                threading.Thread(target=self._after_end, args=(query, run, failure), daemon=True).start()
 
-    def _after_end(self, query: GatedQuery, failure: str | None) -> None:
-        if not query.ended(query.spark_query, failure):
+    def _after_end(self, query: GatedQuery, run: StreamingQuery, failure: str | None) -> None:
+        if not query.ended(run, failure):
             self._forget(query)
 
     def _forget(self, query: GatedQuery) -> None:

@@ -32,11 +32,13 @@ def headgate(*arguments: str, timeout: float = 240, **environment: str) -> subpr
 
 @pytest.mark.parametrize("argument", ["--version", "--help"])
 def test_simple_answers_come_in_a_blink(argument: str) -> None:
-    headgate(argument)  # compiles what was never imported before
-    begun_s = time.monotonic()
-    done = headgate(argument)
-    assert done.returncode == 0 and "headgate" in done.stdout
-    assert time.monotonic() - begun_s < 1.0
+    times_s = []
+    for _ in range(4):  # the first compiles what was never imported before
+        begun_s = time.monotonic()
+        done = headgate(argument)
+        times_s.append(time.monotonic() - begun_s)
+        assert done.returncode == 0 and "headgate" in done.stdout
+    assert min(times_s) < 1.0
 
 
 def test_run_watches_a_script_and_explain_tells_why(tmp_path: Path) -> None:

@@ -15,21 +15,35 @@ def steady(
     return SimulatedQuery(deadline_s, fixed_s, per_row_s, lambda _: rate, rule)
 
 
+@pytest.mark.parametrize("stretch", [0.0, 0.7])
 @pytest.mark.parametrize("rule", ["slo", "latest"])
 @pytest.mark.parametrize(
     "queries",
     [
         pytest.param([(5.0, 0.7, 200.0)] * 3, id="three equal"),
         pytest.param([(10.0, 0.48, 20.0)] * 10, id="ten equal"),
+        pytest.param([(3.0, 0.15, 10.0)] * 10, id="ten tight"),
         pytest.param([(2.0, 0.4, 100.0)] + [(10.0, 1.2, 100.0)] * 3, id="one tight, three relaxed"),
         pytest.param([(1.5, 0.2, 500.0), (6.0, 0.5, 1000.0), (20.0, 1.0, 1000.0)], id="mixed"),
     ],
 )
-def test_promises_that_can_be_kept_are_kept(queries: list[tuple[float, float, float]], rule: str) -> None:
+def test_promises_that_can_be_kept_are_kept(
+    queries: list[tuple[float, float, float]], rule: str, stretch: float
+) -> None:
     specs = [steady(deadline_s, fixed_s, rate, rule=rule) for deadline_s, fixed_s, rate in queries]
-    for result in simulate(specs, 200.0, warm_up_s=60.0):
+    for result in simulate(specs, 150.0, warm_up_s=60.0, stretch=stretch):
         assert result.rows > 0
         assert result.late_share <= 0.02
+
+
+@pytest.mark.parametrize("rule", ["slo", "latest"])
+@pytest.mark.parametrize("queries", [[(5.0, 0.7, 200.0)] * 3, [(10.0, 0.48, 20.0)] * 10, [(3.0, 0.15, 10.0)] * 10])
+def test_equals_keep_their_promises_even_if_batches_fully_add_up(
+    queries: list[tuple[float, float, float]], rule: str
+) -> None:
+    """Having once run together they must not stay so: each would be due at once because of the others."""
+    specs = [steady(deadline_s, fixed_s, rate, rule=rule) for deadline_s, fixed_s, rate in queries]
+    assert all(result.late_share <= 0.02 for result in simulate(specs, 150.0, warm_up_s=60.0, stretch=1.0))
 
 
 def test_stealing_slack_lowers_latency_and_waiting_lowers_the_number_of_batches() -> None:

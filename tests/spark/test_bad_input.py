@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,23 @@ def test_a_static_dataframe(hg: Headgate) -> None:
 def test_a_query_without_a_gate(hg: Headgate) -> None:
     with pytest.raises(BadParameter, match=r"hg\.gate\("):
         hg.start(hg.spark.readStream.format("rate").load().writeStream.format("noop"), deadline="5s")
+
+
+def test_more_gated_sources_than_spark_keeps_in_order(hg: Headgate) -> None:
+    rates = [hg.spark.readStream.format("rate").option("rowsPerSecond", n).load() for n in (1, 2, 3)]
+    gated = hg.gate(rates[0]).union(hg.gate(rates[1])).union(hg.gate(rates[2]))
+    with pytest.raises(BadParameter, match=r"6 sources.*hg\.gate\(first\.union"):
+        hg.start(named(gated, "many"), deadline="5s")
+
+
+def test_a_query_that_fails_at_once_does_not_delay_the_next(hg: Headgate) -> None:
+    broken = hg.readStream.format("headgate-trace").schema("wrong string").load()
+    hg.start(named(broken, "broken"), deadline="5s")
+    begun_s = time.monotonic()
+    query = hg.start(named(counter(hg), "sound"), deadline="5s")
+    assert time.monotonic() - begun_s < 20
+    until(lambda: query.batches)
+    assert "broken" not in hg.queries
 
 
 def test_a_trigger_beside_a_deadline(hg: Headgate) -> None:

@@ -74,6 +74,15 @@ def test_a_self_join_reads_the_same_trace_twice(hg: Headgate, collected: Collect
     assert sorted(row[0] for row in collected.rows) == list(range(900))
 
 
+def test_a_union_with_itself_has_one_gate(hg: Headgate, collected: Collected) -> None:
+    records = counter(hg, "300", rows=600)
+    both = records.where("value % 2 = 0").union(records.where("value % 2 = 1"))
+    hg.start(named(both, "union", collected), deadline="2s")
+    after = hg.start(named(records, "after"), deadline="2s")
+    until(lambda: len(collected.rows) >= 600 and after.batches, 60)
+    assert sorted(row[1] for row in collected.rows) == list(range(600))
+
+
 def test_one_gated_dataframe_serves_several_queries_each_with_its_own_deadline(hg: Headgate) -> None:
     records = counter(hg, "200")
     short = hg.start(named(records, "short"), deadline="2s", admission="latest")

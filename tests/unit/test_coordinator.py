@@ -24,6 +24,7 @@ from headgate.core.query_state import GateConfig
 from headgate.core.snapshot import Promise
 from headgate.engine.coordinator import Coordinator
 from headgate.errors import BadParameter, HeadgateError
+from headgate.sources import gate_client
 from headgate.sources.feed import Taken
 from headgate.sources.gate_client import GateClient, Nothing, Opened, Wait
 from tests.making import model
@@ -52,6 +53,12 @@ class Bench:
 
     def client(self, gate: str) -> GateClient:
         return GateClient(self.coordinator.address.folder, gate)
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine an answer may take its time; what is tested here is the answer."""
+    monkeypatch.setattr(gate_client, "REPLY_TIMEOUT_S", 10.0)
 
 
 @pytest.fixture
@@ -85,12 +92,12 @@ def test_whoever_asks_before_hello_is_dropped(bench: Bench) -> None:
 
 
 def test_a_stranger_that_says_nothing_or_rubbish_delays_nobody(bench: Bench) -> None:
-    bench.add("q", "g", rule="observe")
+    bench.add("q", "g")
     silent = socket.socket(socket.AF_UNIX)
     silent.connect(bench.coordinator.address.socket)
     rubbish, _ = wire.connect(bench.coordinator.address, 1.0)
     rubbish.send_bytes(b"\xff not json")
-    assert bench.client("g").ask(10, time.time(), time.time()) == Opened(None)
+    assert isinstance(bench.client("g").ask(10, time.time(), time.time()), Wait)
     silent.close()
 
 
@@ -180,7 +187,8 @@ def test_coordinator_gone_the_gate_opens_at_once_and_says_so_once(
     assert capfd.readouterr().err.count("plain Spark") == 1
 
 
-def test_coordinator_stuck_the_gate_opens_within_a_second(bench: Bench) -> None:
+def test_coordinator_stuck_the_gate_opens_within_a_second(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate_client, "REPLY_TIMEOUT_S", 0.5)
     bench.add("q", "g")
     client = bench.client("g")
     client.greet()
@@ -214,26 +222,27 @@ def test_pools_that_cannot_be_set_do_not_stop_decisions(bench: Bench) -> None:
     for name in ("a", "b"):
         bench.add(name, name, rule="observe")
         assert bench.client(name).ask(10, time.time(), time.time()) == Opened(None)
-    assert bench.coordinator.alive
+    bench.add("c", "c")
+    assert isinstance(bench.client("c").ask(10, time.time(), time.time()), Wait)
 
 
 def test_a_gate_that_gives_up_while_connecting_hurts_nobody(bench: Bench) -> None:
-    bench.add("q", "g", rule="observe")
+    bench.add("q", "g")
     busy = threading.Event()
     bench.coordinator.post(lambda: [busy.wait(0.3)].clear())
     for _ in range(3):
         hasty = socket.socket(socket.AF_UNIX)
         hasty.connect(bench.coordinator.address.socket)
         hasty.close()
-    assert bench.client("g").ask(10, time.time(), time.time()) == Opened(None)
+    assert isinstance(bench.client("g").ask(10, time.time(), time.time()), Wait)
     assert bench.coordinator.alive
 
 
 def test_half_a_message_hurts_nobody(bench: Bench) -> None:
-    bench.add("q", "g", rule="observe")
+    bench.add("q", "g")
     half, _ = wire.connect(bench.coordinator.address, 1.0)
     os.write(half.fileno(), b"\x00\x00\x01\x00only a part")
-    assert bench.client("g").ask(10, time.time(), time.time()) == Opened(None)
+    assert isinstance(bench.client("g").ask(10, time.time(), time.time()), Wait)
     assert bench.coordinator.alive
 
 

@@ -231,9 +231,26 @@ def test_when_a_batch_ends_the_most_urgent_waiting_query_is_woken() -> None:
     assert d.queries["runs"].round is not None
     assert isinstance(ask(d, "soon", 10.1, age_s=2.5), Hold)
     assert isinstance(ask(d, "later", 10.1, age_s=35.0), Hold)
-    assert d.wakeable(10.2, ended=False) == []
+    assert list(d.wakeable(10.2, ended=False)) == []
     ask(d, "runs", 10.4, rows=0)
-    assert d.wakeable(10.4, ended=True) == ["soon"]
+    assert next(d.wakeable(10.4, ended=True)) == "soon"
+
+
+def test_a_foreign_source_with_a_limit_of_its_own_goes_on_at_once_while_it_is_behind() -> None:
+    d = dispatcher("limited", deadline_s=10.0)
+    assert isinstance(ask(d, "limited", 1.0, rows=None), Hold)
+    d.queries["limited"].opened = at(0.0)
+    ages_s = []
+    for batch, now_s in enumerate((9.9, 10.4, 10.9)):
+        assert isinstance(ask(d, "limited", now_s, rows=None), Open)
+        done = Progress("limited", batch, WALL_S + now_s - 0.01, WALL_S + now_s + 0.4, 1_000, {}, behind=batch < 2)
+        found = d.finished(done, at(now_s + 0.41))
+        assert found is not None and found[0].latency is not None
+        ages_s.append(found[0].latency.max_s)
+    # What was left behind keeps its age: the estimate must not say that all is well.
+    assert ages_s == pytest.approx([10.3, 10.8, 11.3], abs=0.01)
+    # The last batch has caught up.
+    assert isinstance(ask(d, "limited", 11.4, rows=None), Hold)
 
 
 def test_memory_stays_flat() -> None:

@@ -24,6 +24,9 @@ WALL_S = 1.7e9
 ROUND_TRIP_S = 0.012
 """From the end of a batch to the next question: Spark's polling delay and a little."""
 
+SURPRISE = 1.25
+"""More than this times the forecast makes a held source ask again."""
+
 LOOK_S = 0.05
 """How often a source without data looks for some."""
 
@@ -63,6 +66,8 @@ class _Query:
     waiting: list[tuple[float, int]] = field(default_factory=list)
     """(arrival, rows), oldest first."""
     asks_at_s: float = 0.0
+    held: tuple[float, int, float] | None = None
+    """(when, rows, rate) of the last hold: a burst beyond that makes it ask again, as the reader does."""
     running: _Batch | None = None
     carried: float = 0.0
 
@@ -114,6 +119,8 @@ class _World:
         if ended or opened:
             for name in self.dispatcher.wakeable(now_s, ended=ended):
                 self.queries[int(name[1:])].asks_at_s = now_s
+                if ended:
+                    break
 
     def _arrive(self, query: _Query, now_s: float) -> None:
         query.carried += query.spec.rows_per_s(now_s) * self._tick_s
@@ -150,16 +157,24 @@ class _World:
             query.result.max_latency_s = max(query.result.max_latency_s, now_s - arrived_s)
 
     def _ask(self, query: _Query, now_s: float) -> bool:
-        if query.running is not None or now_s < query.asks_at_s:
+        if query.running is not None or (now_s < query.asks_at_s and not self._surprised(query, now_s)):
             return False
         rows = query.rows
+        query.held = None
         report = GateReport(rows, query.waiting[0][0] if rows else None, now_s)
         answer = self.dispatcher.asked(query.name, 0, report, _instant(now_s))
         if not isinstance(answer, Open) or not rows:
             query.asks_at_s = now_s + (LOOK_S if not rows else max(getattr(answer, "seconds", 0.0), self._tick_s))
+            query.held = (now_s, rows, getattr(answer, "rate_rows_s", 0.0)) if rows else None
             return False
         self._open(query, answer.max_rows or rows, now_s)
         return True
+
+    def _surprised(self, query: _Query, now_s: float) -> bool:
+        if query.held is None:
+            return False
+        since_s, rows, rate = query.held
+        return query.rows > SURPRISE * (rows + rate * (now_s - since_s))
 
     def _open(self, query: _Query, room: int, now_s: float) -> None:
         taken: list[tuple[float, int]] = []

@@ -60,8 +60,18 @@ class Residual:
         variance = (FORGET * self.weight * (self.variance + step * step) + (value - mean) ** 2) / weight
         return Residual(weight, mean, variance)
 
+    def fade(self) -> Residual:
+        """A batch ran in another situation: what is known of this one grows old."""
+        return replace(self, weight=FORGET * self.weight)
+
+    @property
+    def bias(self) -> float:
+        """The mean, as far as it is backed by batches."""
+        return self.mean * self.weight / (self.weight + _PRIOR_WEIGHT)
+
     @property
     def spread(self) -> float:
+        """The standard deviation to reckon with, a cautious one while there are few batches."""
         pooled = (self.weight * self.variance + _PRIOR_WEIGHT * _SPREAD_PRIOR**2) / (self.weight + _PRIOR_WEIGHT)
         return max(_SPREAD_FLOOR, math.sqrt(pooled * (1.0 + 1.0 / (self.weight + _PRIOR_WEIGHT))))
 
@@ -110,9 +120,12 @@ class CostModel:
         """How much longer than expected a batch takes at `quantile`, in this situation."""
         if self.batches == 0:
             return math.exp(_PRIOR_SPREAD * _normal_quantile(quantile))
-        residual = self.alone if overlap < _ALONE_BELOW else self.company
-        exponent = residual.mean + residual.spread * _normal_quantile(quantile)
+        residual = self._residual(overlap)
+        exponent = residual.bias + residual.spread * _normal_quantile(quantile)
         return min(_FACTOR_MAX, math.exp(min(exponent, 3.0)))
+
+    def _residual(self, overlap: float) -> Residual:
+        return self.alone if overlap < _ALONE_BELOW else self.company
 
     def rows_within(self, budget_s: float, overlap: float, quantile: float) -> int:
         """The largest batch that stays within `budget_s` at `quantile`; 0 if not even an empty one does."""
@@ -140,8 +153,7 @@ class CostModel:
         """Pull an outlier in: one 30 s garbage collection must not make every later batch start too early."""
         if not self.ready:
             return duration_s
-        residual = self.alone if overlap < _ALONE_BELOW else self.company
-        limit = max(_CLIP_MIN, 3.0 * residual.spread)
+        limit = max(_CLIP_MIN, 3.0 * self._residual(overlap).spread)
         expected_s = self.expected_s(rows, overlap)
         return min(max(duration_s, expected_s * math.exp(-limit)), expected_s * math.exp(limit))
 
@@ -172,12 +184,11 @@ class CostModel:
         value = math.log(duration_s / max(expected_s, 1e-9))
         value = min(max(value, -3.0), 3.0)
         if self.ready:
-            residual = self.alone if overlap < _ALONE_BELOW else self.company
-            limit = max(_CLIP_MIN, 4.0 * residual.spread)
+            limit = max(_CLIP_MIN, 4.0 * self._residual(overlap).spread)
             value = min(max(value, -limit), limit)
         if overlap < _ALONE_BELOW:
-            return replace(self, alone=self.alone.add(value))
-        return replace(self, company=self.company.add(value))
+            return replace(self, alone=self.alone.add(value), company=self.company.fade())
+        return replace(self, company=self.company.add(value), alone=self.alone.fade())
 
     def _rates(self, rows: int, duration_s: float, overlap: float) -> CostModel:
         rows_s = rows / duration_s

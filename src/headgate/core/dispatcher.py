@@ -11,6 +11,7 @@ A query's first gate waits for the decision; its other gates (a join's second so
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from headgate.core.admission import Decision, Rule
@@ -33,6 +34,8 @@ MIN_HOLD_S = 0.25
 
 MAX_UNCONFIRMED = 8
 """Ended batches to remember until Spark reports them; its reports lag by a fraction of a second."""
+
+BACKLOG = Decision(True, "backlog", "its source's own limit leaves rows behind: goes on at once")
 
 UNGATED = Decision(
     True, "ungated", "no gate let it in: replayed after a restart, or run while the gate had failed open"
@@ -98,6 +101,8 @@ class Progress:
     finished_at_s: float
     rows: int
     spark_ms: dict[str, int]
+    behind: bool = False
+    """Whether a source had more than its own limit let into the batch."""
 
 
 class Dispatcher:
@@ -156,10 +161,20 @@ class Dispatcher:
             return self._ungated(state, progress, now)
         duration_s = progress.finished_at_s - matched.opened.wall_s
         overlap = matched.overlap(duration_s)
+        self._note_limit(state, matched, progress, now)
         self._learn(state, matched, progress, duration_s, overlap)
         arrivals, estimated = _arrivals(matched, progress)
         estimated |= not state.native
         return _record(state.config.promise, matched, progress, overlap, arrivals, estimated), arrivals
+
+    def _note_limit(self, state: QueryState, batch: Round, progress: Progress, now: Instant) -> None:
+        """Keep in mind whether a foreign source's own limit left rows behind."""
+        was_behind, state.behind = state.behind, progress.behind and not state.native
+        if state.behind and batch.waited_from_s is not None:
+            # What was left may be as old as what was taken; until it catches up nobody knows, so the worst is assumed.
+            state.opened = Instant(now.mono_of(batch.waited_from_s), batch.waited_from_s)
+        elif was_behind:
+            state.opened = batch.opened
 
     def _ungated(self, state: QueryState, progress: Progress, now: Instant) -> tuple[BatchRecord, Arrivals]:
         """A batch that no gate let in: replayed after a restart, or run while the gate had failed open."""
@@ -172,15 +187,17 @@ class Dispatcher:
         arrivals, estimated = _arrivals(batch, progress)
         return _record(state.config.promise, batch, progress, 0.0, arrivals, estimated), arrivals
 
-    def wakeable(self, now_s: float, *, ended: bool) -> list[str]:
-        """Holding queries that should ask again because what runs has changed; most urgent first."""
+    def wakeable(self, now_s: float, *, ended: bool) -> Iterator[str]:
+        """Holding queries that should ask again because what runs has changed, most urgent first.
+
+        After an end one is enough, the first that can be reached: its start changes the matter for the rest.
+        """
         snapshot = self.snapshot(now_s)
         holding = [view for view in snapshot.queries if self.queries[view.name].holding is not None]
         holding.sort(key=lambda view: view.due_at_s)
-        if ended:
-            # One at a time: the start of the first changes the matter for the rest.
-            return next(([view.name] for view in holding if self._rule(view)(snapshot, view).open), [])
-        return [view.name for view in holding if self._sooner(snapshot, view)]
+        for view in holding:
+            if self._rule(view)(snapshot, view).open if ended else self._sooner(snapshot, view):
+                yield view.name
 
     def _sooner(self, snapshot: Snapshot, view: QueryView) -> bool:
         """Whether a batch that has just started brings this query's own start forward, before it asks by itself."""
@@ -202,6 +219,8 @@ class Dispatcher:
             return Idle(IDLE_WAIT_S if len(state.gates) == 1 else JOIN_IDLE_WAIT_S)
         if state.asked is None:
             state.asked = now
+        if state.behind:
+            return self._open_round(state, gate, BACKLOG, now)
         probe_at_s = self._probe_at(state)
         if now.mono_s < probe_at_s:
             return Hold(probe_at_s - now.mono_s)
@@ -266,7 +285,9 @@ class Dispatcher:
             expected_rows=min(rows, decision.max_rows or math.inf),
             joined={index for index in state.gates if index < gate},
         )
-        state.opened, state.asked, state.held_s = now, None, {}
+        if not state.behind:  # else what waits may still be as old as before
+            state.opened = now
+        state.asked, state.held_s = None, {}
         return self._join_round(state, gate)
 
     def _join_round(self, state: QueryState, gate: int) -> Open:
@@ -295,7 +316,7 @@ class Dispatcher:
         for batch in running:
             span_s = now_s - max(self._counted_to_s, batch.opened.mono_s)
             batch.beside_s += max(0.0, span_s) * (len(running) - 1)
-        self._counted_to_s = now_s
+        self._counted_to_s = max(self._counted_to_s, now_s)  # a late report must not count time twice
 
     def _match(self, state: QueryState, progress: Progress, now: Instant) -> Round | None:
         """The round that this progress belongs to: the one that opened within the trigger."""

@@ -152,6 +152,8 @@ class QueryState:
     held_s: dict[str, float] = field(default_factory=dict)
     opened: Instant | None = None
     """When the gates last opened."""
+    behind: bool = False
+    """A foreign source's own limit left rows behind in its last batch."""
     empty_openings: int = 0
     rounds: int = 0
     asks_again_at_s: float = 0.0

@@ -125,6 +125,15 @@ class Coordinator:
         """Queries whose gates have not presented themselves yet."""
         return {query for queries in self._expected.values() for query in queries}
 
+    def unexpect(self, query: str) -> None:
+        """The gates of `query` will not come any more."""
+        for gate, queries in list(self._expected.items()):
+            left = deque(other for other in queries if other != query)
+            if left:
+                self._expected[gate] = left
+            else:
+                del self._expected[gate]
+
     def forget(self, query: str) -> None:
         """The query has ended."""
         self.dispatcher.remove(query)
@@ -135,12 +144,7 @@ class Coordinator:
         for kept in (self._state_dirs, self._started_at_s, self._gate_counts):
             kept.pop(query, None)
         self._bound = {key: value for key, value in self._bound.items() if value[0] != query}
-        for gate, queries in list(self._expected.items()):
-            left = deque(other for other in queries if other != query)
-            if left:
-                self._expected[gate] = left
-            else:
-                del self._expected[gate]
+        self.unexpect(query)
         for peer in self._peers:
             if peer.query == query:
                 peer.query = None
@@ -173,9 +177,7 @@ class Coordinator:
         ended = not self._ran <= running
         self._ran = running
         now_s = Instant.now().mono_s
-        nobody: list[str] = []
-        for name in self._guarded("waking gates", lambda: self.dispatcher.wakeable(now_s, ended=ended), nobody):
-            self._push_again(name)
+        self._guarded("waking gates", lambda: self._wake_gates(now_s, ended), None)
         if len(running) > 1:  # alone, a batch has all cores whatever its share
             self._guarded("setting pools", lambda: self._apply_shares(self.dispatcher.shares(now_s)), None)
 
@@ -189,11 +191,18 @@ class Coordinator:
                 log.warning("%s failed (%r): queries go on as plain Spark would", what, error, exc_info=error)
             return default
 
-    def _push_again(self, query: str) -> None:
-        for peer in list(self._peers):
-            if peer.query == query and peer.holding:
-                peer.holding = False
-                self._send(peer, {"again": True})
+    def _wake_gates(self, now_s: float, ended: bool) -> None:
+        for query in self.dispatcher.wakeable(now_s, ended=ended):
+            if self._push_again(query) and ended:
+                return
+
+    def _push_again(self, query: str) -> bool:
+        """Wake the gate that holds for `query`; False if there is none to wake."""
+        holding = [peer for peer in self._peers if peer.query == query and peer.holding]
+        for peer in holding:
+            peer.holding = False
+            self._send(peer, {"again": True})
+        return bool(holding)
 
     # ---- gates
 

@@ -151,18 +151,35 @@ def _writable(java_class: Any, field: str) -> Any:
     raise UnsupportedSpark(f"Spark's scheduler pool has no field {field!r}")
 
 
-def gates_in(df: DataFrame, option: str) -> list[str]:
-    """The gates in a DataFrame's plan, in the order in which Spark asks them."""
-    leaves = df._jdf.queryExecution().analyzed().collectLeaves()
-    found = (_option(leaves.apply(index), option) for index in range(leaves.size()))
-    return [gate for gate in found if gate is not None]
+@dataclass(frozen=True, slots=True)
+class StreamLeaf:
+    """A streaming source in a plan."""
+
+    source: str
+    gate: str | None = None
 
 
-def _option(leaf: Any, option: str) -> str | None:
-    if leaf.nodeName() != "StreamingRelationV2":
+def stream_leaves(df: DataFrame, option: str) -> list[StreamLeaf]:
+    """The streaming sources of a DataFrame in plan order, once each: a union with itself shares its sources."""
+    leaves = df._jdf.queryExecution().analyzed().collectLeaves().distinct()
+    found = (_stream_leaf(leaves.apply(index), option) for index in range(leaves.size()))
+    return [leaf for leaf in found if leaf is not None]
+
+
+def _stream_leaf(leaf: Any, option: str) -> StreamLeaf | None:
+    if not leaf.isStreaming():
         return None
-    value = leaf.extraOptions().get(option)
-    return None if value is None else str(value)
+    if leaf.nodeName() != "StreamingRelationV2":
+        return StreamLeaf(str(leaf.nodeName()))
+    gate = leaf.extraOptions().get(option)
+    return StreamLeaf(str(leaf.sourceName()), None if gate is None else str(gate))
+
+
+def running_session() -> SparkSession | None:
+    """The session that this process has already, if any."""
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
 
 
 def has_watermark(df: DataFrame) -> bool:

@@ -24,4 +24,10 @@ def parse_progress(event: dict[str, Any]) -> Progress | None:
             event.get("numInputRows") or sum(source.get("numInputRows", 0) for source in event.get("sources", []))
         ),
         spark_ms={key: int(value) for key, value in durations.items()},
+        behind=any(_behind(source) for source in event.get("sources", [])),
     )
+
+
+def _behind(source: dict[str, Any]) -> bool:
+    """Whether a source had more than the batch took (``maxOffsetsPerTrigger`` and the like), as far as it tells."""
+    return source.get("latestOffset") not in (None, source.get("endOffset"))

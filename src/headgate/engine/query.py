@@ -21,7 +21,7 @@ MAX_RESTARTS = 3
 
 RESTART_WINDOW_S = 300.0
 
-VERDICT_WAIT_S = 5.0
+VERDICT_WAIT_S = 15.0
 """How long a waiting caller gives Spark's report of an end to arrive, which decides whether the query goes on."""
 
 
@@ -49,6 +49,7 @@ class GatedQuery:
         self._changed = threading.Condition()
         self._restarts: list[float] = []
         self._ended: StreamingQuery | None = None
+        self._restarting = False
         self._query = start()
 
     @property
@@ -75,10 +76,16 @@ class GatedQuery:
         """How often it was started again within the last minutes."""
         return len(self._restarts)
 
+    @property
+    def isActive(self) -> bool:  # noqa: N802 (Spark's name)
+        """Whether it runs or is just being started again."""
+        return self._restarting or bool(self._query.isActive)
+
     def stop(self) -> None:
         with self._changed:
             self._stopped = True
-            self._query.stop()
+            self._changed.notify_all()
+        self._query.stop()
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802 (Spark's name)
         """As Spark's: None without a timeout, else whether the query ended in time; raises if it failed."""
@@ -106,12 +113,23 @@ class GatedQuery:
         with self._changed:
             if self._query is not run:
                 return True
-            if failure is not None and not self._stopped and self._lost_its_gate(failure) and self._within_limit():
-                log.warning("%s: a gate process was lost; started again from its checkpoint", self._name)
-                self._query = self._start()
-            self._ended = run
+            lost = failure is not None and not self._stopped and self._lost_its_gate(failure)
+            self._restarting = lost and self._within_limit()
+        fresh = self._start_again() if self._restarting else None
+        with self._changed:
+            self._query, self._ended, self._restarting = fresh or run, run, False
             self._changed.notify_all()
-            return self._query is not run
+        if fresh is not None and self._stopped:  # stopped while it was coming up
+            fresh.stop()
+        return fresh is not None
+
+    def _start_again(self) -> StreamingQuery | None:
+        log.warning("%s: a gate process was lost; starting again from its checkpoint", self._name)
+        try:
+            return self._start()
+        except Exception:
+            log.exception("%s could not be started again", self._name)
+            return None
 
     def _within_limit(self) -> bool:
         now_s = time.monotonic()
@@ -125,4 +143,4 @@ class GatedQuery:
         return getattr(self._query, attribute)
 
     def __repr__(self) -> str:
-        return f"<GatedQuery {self._name!r} {'active' if self._query.isActive else 'ended'}>"
+        return f"<GatedQuery {self._name!r} {'active' if self.isActive else 'ended'}>"

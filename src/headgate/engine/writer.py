@@ -10,17 +10,26 @@ from typing import TYPE_CHECKING
 from headgate.engine import internals
 from headgate.errors import BadParameter
 from headgate.sources import options
+from headgate.sources.gate import FORMAT as GATE_FORMAT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import DataStreamWriter
+
+_ORDERED_SOURCES = 4
+"""Spark keeps a query's sources in a Scala Map, which remembers the order of its first four entries only."""
 
 _NO_TRIGGER = ("ProcessingTimeTrigger(0)", "AvailableNowTrigger", "OneTimeTrigger")
 
 
 def gates_of(writer: DataStreamWriter) -> list[str]:
     """The gates in its query, in the order in which Spark asks them; at least one."""
-    gates = internals.gates_in(internals.writer_frame(writer), options.GATE)
+    leaves = internals.stream_leaves(internals.writer_frame(writer), options.GATE)
+    gates = [leaf.gate for leaf in leaves if leaf.gate is not None]
+    if len(leaves) > _ORDERED_SOURCES and any(leaf.source == GATE_FORMAT for leaf in leaves):
+        problem = f"beyond {_ORDERED_SOURCES} Spark asks them in no fixed order, and a gate must come before its source"
+        remedy = "gate a union once: hg.gate(first.union(second))"
+        raise BadParameter("writer", f"a query of {len(leaves)} sources", problem, remedy)
     if not gates:
         raise BadParameter(
             "writer", "a query without a gate", "Headgate cannot decide about its batches",

@@ -12,7 +12,7 @@ class Decision:
 
     open: bool
     code: str
-    """One word for counting: due, late, early, learning, alone, observe, busy, buffer, idle ..."""
+    """One word for counting: due, fits, late, early, learning, slack, patience, observe, busy, buffer, idle."""
     reason: str
     """One line for people."""
     until_s: float = math.inf

@@ -26,6 +26,9 @@ EARLY_MAX_AGE = 0.5
 HARMLESS_STRETCH = 0.25
 """Cores count as idle while the batches that run would slow this one by less than this."""
 
+CORES_PER_BATCH = 4
+"""... or while there are so many cores for each batch: on large machines company is tried, and so learned."""
+
 FRESH_SHARE = 0.2
 """If a collision with a tighter query cannot be avoided, start while its oldest record has used at most this share
 of its deadline: just after its last batch, not into its next one."""
@@ -88,12 +91,23 @@ def _plan(snapshot: Snapshot, query: QueryView, waiting: Waiting) -> _Plan:
     overlap = expected_overlap(snapshot, query)
     expected_s = query.cost.expected_s(waiting.rows, overlap)
     safe_s = query.cost.quantile_s(waiting.rows, overlap, query.promise.slo)
-    latest_s = min(latest_start(query, now_s, overlap), place_in_line(snapshot, query))
+    latest_s = min(_own_latest(snapshot, query, overlap), place_in_line(snapshot, query))
     text = (
         f"{waiting.rows:,.0f} rows, oldest {format_duration(max(0.0, now_s - waiting.oldest_at_s))} old, "
         f"needs {format_duration(safe_s)} at p{query.promise.slo * 100:g}"
     )
     return _Plan(overlap, expected_s, safe_s, latest_s, text)
+
+
+def _own_latest(snapshot: Snapshot, query: QueryView, overlap: float) -> float:
+    """Its latest start with the company it would have; alone, if it can still wait until that company has finished.
+
+    Otherwise queries that once ran together would each be due at once because of the others, for ever.
+    """
+    now_s = snapshot.now_s
+    beside_s, alone_s = latest_start(query, now_s, overlap), latest_start(query, now_s, 0.0)
+    clear_s = max((other.running.finish_at_s for other in snapshot.others(query) if other.running), default=now_s)
+    return alone_s if beside_s <= now_s < clear_s <= alone_s else beside_s
 
 
 def latest_start(query: QueryView, now_s: float, overlap: float) -> float:
@@ -227,7 +241,7 @@ def _early_start(snapshot: Snapshot, query: QueryView, waiting: Waiting) -> _Ear
 
 def _busy_until(snapshot: Snapshot, query: QueryView) -> _Early | None:
     running = [other for other in snapshot.others(query) if other.running is not None]
-    if len(running) * query.cost.stretch <= HARMLESS_STRETCH:
+    if len(running) * query.cost.stretch <= HARMLESS_STRETCH or len(running) < snapshot.cores // CORES_PER_BATCH:
         return None
     # Its end is an event that asks again; a time-out would only ask for nothing.
     return _Early(math.inf, f"waits for {running[0].name} to finish")
