@@ -31,7 +31,7 @@ def test_promises_that_can_be_kept_are_kept(
     queries: list[tuple[float, float, float]], rule: str, stretch: float
 ) -> None:
     specs = [steady(deadline_s, fixed_s, rate, rule=rule) for deadline_s, fixed_s, rate in queries]
-    for result in simulate(specs, 150.0, warm_up_s=60.0, stretch=stretch):
+    for result in simulate(specs, 120.0, warm_up_s=60.0, stretch=stretch, tick_s=0.02):
         assert result.rows > 0
         assert result.late_share <= 0.02
 
@@ -43,7 +43,7 @@ def test_equals_keep_their_promises_even_if_batches_fully_add_up(
 ) -> None:
     """Having once run together they must not stay so: each would be due at once because of the others."""
     specs = [steady(deadline_s, fixed_s, rate, rule=rule) for deadline_s, fixed_s, rate in queries]
-    assert all(result.late_share <= 0.02 for result in simulate(specs, 150.0, warm_up_s=60.0, stretch=1.0))
+    assert all(result.late_share <= 0.02 for result in simulate(specs, 120.0, warm_up_s=60.0, stretch=1.0, tick_s=0.02))
 
 
 def test_stealing_slack_lowers_latency_and_waiting_lowers_the_number_of_batches() -> None:
@@ -61,7 +61,7 @@ def test_a_load_that_plain_spark_could_bear_never_grows_a_backlog(
     deadline_s: float, fixed_s: float, per_row_s: float, rate: float
 ) -> None:
     """Even where the deadline itself cannot be kept, taking parts must not lower the throughput."""
-    (result,) = simulate([steady(deadline_s, fixed_s, rate, per_row_s)], 300.0, warm_up_s=200.0)
+    (result,) = simulate([steady(deadline_s, fixed_s, rate, per_row_s)], 250.0, warm_up_s=170.0, tick_s=0.02)
     equilibrium_s = fixed_s / (1.0 - rate * per_row_s)
     assert result.max_latency_s < 6.0 * equilibrium_s + deadline_s
 
@@ -71,7 +71,7 @@ def test_a_stall_is_worked_off() -> None:
         return 30_000.0 if 60.0 <= now_s < 65.0 else 500.0
 
     queries = [SimulatedQuery(4.0, 0.4, 1e-4, burst), steady(8.0, 0.4, 200.0)]
-    hit, other = simulate(queries, 200.0, warm_up_s=120.0)
+    hit, other = simulate(queries, 200.0, warm_up_s=120.0, tick_s=0.02)
     assert hit.late_share <= 0.02 and other.late_share <= 0.02
     assert hit.left_rows < 5_000
 
