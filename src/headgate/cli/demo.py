@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -33,8 +32,9 @@ def run(parsed: argparse.Namespace) -> int:
     from headgate.bench.launch import launch
     from headgate.bench.plan import HEADGATE, TRIGGER_DEADLINE, TRIGGER_ZERO, BenchQuery, Plan
     from headgate.cli.demo_summary import caption, print_summary
+    from headgate.engine.session import local_cores
 
-    rate = parsed.rate or RATE_PER_CORE * _cores()
+    rate = parsed.rate or RATE_PER_CORE * local_cores()
     queries = tuple(BenchQuery(name, deadline_s, f"U({rate})") for name, deadline_s in QUERIES)
     contenders = [c for c in (HEADGATE, TRIGGER_ZERO, TRIGGER_DEADLINE) if parsed.only in (None, c.name)]
     begun_s = time.monotonic()
@@ -60,7 +60,3 @@ def _save(outcomes: list[Outcome], folder: Path, title: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "outcomes.json").write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1))
     return latency_cdfs(outcomes, folder / "latency.png", title)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2

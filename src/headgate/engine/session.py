@@ -78,4 +78,9 @@ def _cores_of(master: str | None) -> int:
     text = (master or "local[*]").removeprefix("local[").removesuffix("]").split(",")[0]
     if text.isdigit():
         return int(text)
+    return local_cores()
+
+
+def local_cores() -> int:
+    """The cores of this machine that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
