@@ -32,9 +32,9 @@ def run(plan: Plan, workspace: str) -> Outcome:
     """Start the queries, wait until they are warm, measure, and wait for what had arrived by then."""
     spark = session(f"headgate-{plan.contender.name}", master=None if plan.cores is None else f"local[{plan.cores}]")
     phase = ["starting Spark"]
-    hg = Headgate(
-        spark, policy=plan.contender.policy, admission=plan.contender.admission, records=f"{workspace}/batches.jsonl"
-    )
+    # Headgate's own run is kept for `headgate explain`; there is nothing to explain about a stock trigger.
+    records = None if plan.contender.trigger == "none" else f"{workspace}/batches.jsonl"
+    hg = Headgate(spark, policy=plan.contender.policy, admission=plan.contender.admission, records=records)
     try:
         with LiveView(hg.status, lambda: f"{plan.title or plan.contender.title}: {phase[0]}"):
             return _measure(plan, hg, phase, workspace)
