@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.core.admission import find_rule, latest, observe, qspark, slo, zstream
-from headgate.core.admission.slo import BEST_EFFORT_PATIENCE_S, expected_overlap, latest_start
+from headgate.core.admission.slo import BEST_EFFORT_PATIENCE_S, considerate_rows, expected_overlap, latest_start
 from headgate.core.cost import CostModel
 from headgate.errors import BadParameter
 from tests.making import model, moment, query, running
@@ -64,9 +64,46 @@ def test_an_early_start_gathers_a_worthwhile_batch_first() -> None:
 def test_busy_cores_make_it_wait() -> None:
     waits = query("waits", oldest_at_s=100.0)
     busy = query("busy", rows=None, running=running(finish_at_s=103.0))
-    decision = slo(moment(101.0, waits, busy), waits)
+    decision = slo(moment(100.3, waits, busy), waits)
     assert not decision.open
     assert "busy" in decision.reason
+
+
+def test_one_that_has_waited_long_enough_starts_beside_another() -> None:
+    waits = query("waits", oldest_at_s=100.0)
+    busy = query("busy", rows=None, running=running(finish_at_s=103.0))
+    held = slo(moment(100.3, waits, busy), waits)
+    assert 100.3 < held.until_s < 102.0
+    assert slo(moment(held.until_s + 0.001, waits, busy), waits).open
+    another = query("another", rows=None, running=running(finish_at_s=103.0))
+    assert not slo(moment(held.until_s + 0.001, waits, busy, another), waits).open
+
+
+def test_beside_a_tighter_query_it_takes_what_that_one_can_wait_for() -> None:
+    #  a batch of all 2 M rows would take 20 s; the tight query has 1.5 s
+    relaxed = query("relaxed", deadline_s=60.0, oldest_at_s=90.0, rows=2_000_000)
+    tight = query("tight", deadline_s=1.5, rows=None)
+    decision = slo(moment(100.0, relaxed, tight), relaxed)
+    assert decision.open and decision.max_rows is not None
+    assert relaxed.cost.expected_s(decision.max_rows) < 0.8
+    alone = slo(moment(100.0, relaxed), relaxed)
+    assert alone.open and alone.max_rows is None
+
+
+def test_considerate_batches_still_keep_up_with_the_arrivals() -> None:
+    #  0.2 s a batch and 10 µs a row: at 80,000 rows/s batches of 0.75 s would fall behind
+    busy = query("busy", deadline_s=60.0, rows=2_000_000, rate_rows_s=80_000, oldest_at_s=90.0)
+    tight = query("tight", deadline_s=1.5, rows=None)
+    rows = considerate_rows(moment(100.0, busy, tight), busy, busy.waiting)
+    assert rows / busy.cost.expected_s(rows) > 80_000
+
+
+def test_it_starts_as_soon_as_it_has_a_considerate_batch() -> None:
+    tight = query("tight", deadline_s=1.5, rows=None)
+    few = query("relaxed", deadline_s=60.0, oldest_at_s=99.9, rows=10_000, rate_rows_s=10_000)
+    many = query("relaxed", deadline_s=60.0, oldest_at_s=99.9, rows=200_000, rate_rows_s=10_000)
+    assert not slo(moment(100.0, few, tight), few).open
+    assert slo(moment(100.0, many, tight), many).open
 
 
 def test_company_brings_the_latest_start_forward() -> None:

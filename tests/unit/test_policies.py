@@ -35,6 +35,16 @@ def test_edf_serves_the_one_due_first() -> None:
     assert shares["first"].weight > shares["free"].weight
 
 
+def test_edf_serves_what_can_be_in_time_before_what_is_late_already() -> None:
+    late = query("late", rows=None, running=running(due_at_s=99))
+    later = query("later", rows=None, running=running(due_at_s=98))
+    in_time = query("in-time", rows=None, running=running(due_at_s=110))
+    free = query("free", rows=None, running=running(due_at_s=math.inf))
+    shares = edf(moment(100.0, late, later, free, in_time))
+    order = sorted(shares, key=lambda name: -shares[name].weight)
+    assert order == ["in-time", "later", "late", "free"]
+
+
 def test_rdas_divides_the_cores_by_urgency() -> None:
     shares = rdas(SITUATION)
     assert shares["urgent"].min_share > shares["first"].min_share

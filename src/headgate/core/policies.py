@@ -17,6 +17,10 @@ WEIGHT_SPAN = 100
 """Weights lie in 1..WEIGHT_SPAN: wide enough that the urgent one wins nearly always, small enough for Spark's ints."""
 
 
+_AFTER_ALL_OTHERS_S = 1e9
+"""Added to a deadline that has passed: still in order among its like, but behind every one that can be kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class Share:
     """The two numbers of a Spark pool."""
@@ -39,8 +43,18 @@ def fifo(snapshot: Snapshot) -> dict[str, Share]:
 
 
 def edf(snapshot: Snapshot) -> dict[str, Share]:
-    """Earliest deadline first; batches without a deadline take what is left."""
-    return _strict(snapshot, lambda query: query.running.due_at_s if query.running else math.inf)
+    """Earliest deadline first among those that can still be kept; then what is late, then what has no deadline.
+
+    Plain EDF would serve the latest batch first under overload, and with it make the next one late, and the next.
+    """
+    return _strict(snapshot, lambda query: _urgent_until(query, snapshot.now_s))
+
+
+def _urgent_until(query: QueryView, now_s: float) -> float:
+    if query.running is None:
+        return math.inf
+    due_s = query.running.due_at_s
+    return due_s if due_s >= now_s or math.isinf(due_s) else due_s + _AFTER_ALL_OTHERS_S
 
 
 def rdas(snapshot: Snapshot) -> dict[str, Share]:

@@ -3,8 +3,12 @@
     oldest arrival            latest safe start              deadline of the oldest
          |------- may wait -----------|--- predicted at p99 ---------|
 
-Before that moment a batch may start early if cores are idle and no other promise suffers (slack stealing); at that
-moment it starts. If it can no longer be in time it starts at once, with as many rows as one deadline's work allows.
+Before that moment a batch may start early if there is room and no other promise suffers (slack stealing); at that
+moment it starts. If it can no longer be in time it starts at once.
+
+Spark does not take a core back from a running task, so a batch is *considerate*: beside queries with tighter deadlines
+it takes only so many rows as are done within a share of theirs, and starts as soon as it has them instead of hoarding
+until its own deadline. Only what keeping up with the arrivals needs goes beyond that.
 """
 
 from __future__ import annotations
@@ -20,14 +24,36 @@ from headgate.core.snapshot import QueryView, Snapshot, Waiting
 EARLY_SHARE = 0.6
 """At most this share of the time goes to early batches: each one costs its fixed time again."""
 
-EARLY_MAX_AGE = 0.5
-"""... but a record never waits for an early start longer than this share of its deadline."""
+EARLY_MAX_AGE = 0.3
+"""... but a record never waits for an early start longer than this share of its deadline: what is left of it must bear
+the tasks of others that are in the way, and no model foresees those well."""
 
 HARMLESS_STRETCH = 0.25
 """Cores count as idle while the batches that run would slow this one by less than this."""
 
 CORES_PER_BATCH = 4
 """... or while there are so many cores for each batch: on large machines company is tried, and so learned."""
+
+PATIENCE = 1.5
+"""One that has waited this many times its pace for idle cores starts beside a batch that runs: planning, commits and
+single tasks leave cores unused that a second batch can fill."""
+
+CONSIDERATE_SHARE = 0.75
+"""A batch takes at most this share of the tightest other deadline. Not less: what the other waits for is not the whole
+batch but one of its tasks, and there are several to a core."""
+
+KEEPING_UP = 1.3
+"""... but enough that batches of that size, one after another, work off this much more than arrives."""
+
+LEAST_LEFT_OVER = 0.35
+"""... as far as that is possible: in a burst nothing is left over, and the deadline is there to outlast it."""
+
+SMALLER = 0.5
+"""... and these reasons for more count for at most this share of the usual batch: while batches are all of one size
+nobody knows which part of their cost is fixed, and a large one would justify itself for ever."""
+
+OWN_DANGER_FROM, OWN_DANGER_GROWTH = 0.4, 6.0
+"""From this share of its own deadline on, a batch grows with the age of what waits: consideration has its limits."""
 
 FRESH_SHARE = 0.2
 """If a collision with a tighter query cannot be avoided, start while its oldest record has used at most this share
@@ -62,15 +88,14 @@ def _decide(snapshot: Snapshot, query: QueryView, *, steal: bool) -> Decision:
     if not query.cost.ready:
         return verdicts.learning(query, waiting)
     plan = _plan(snapshot, query, waiting)
+    rows = considerate_rows(snapshot, query, waiting) if steal else math.inf
     if snapshot.now_s >= plan.latest_start_s:
-        return _start_due(snapshot.now_s, query, waiting, plan)
+        return _start_due(snapshot.now_s, query, waiting, plan, rows)
     if not steal:
         return _hold(plan, plan.latest_start_s, "buffer", f"buffers until its latest safe start, {plan.text}")
-    early = _early_start(snapshot, query, waiting)
+    early = _early_start(snapshot, query, waiting, rows)
     if early.at_s <= snapshot.now_s:
-        return Decision(
-            True, "early", f"{early.why}, {plan.text}", latest_start_s=plan.latest_start_s, predicted_s=plan.expected_s
-        )
+        return _open(plan, "early", f"{early.why}, {plan.text}", _limit(query, rows))
     return _hold(plan, min(plan.latest_start_s, early.at_s), "busy", f"{early.why}, {plan.text}")
 
 
@@ -175,33 +200,74 @@ def _shared_s(other: QueryView, now_s: float, span_s: float) -> float:
     return max(0.0, min(span_s - begins_s, other.cost.expected_s(other.waiting.rows)))
 
 
-def _start_due(now_s: float, query: QueryView, waiting: Waiting, plan: _Plan) -> Decision:
+def considerate_rows(snapshot: Snapshot, query: QueryView, waiting: Waiting) -> float:
+    """The largest batch that queries with tighter deadlines can wait for; infinite if there are none.
+
+    More if a batch would else not be worth its fixed cost or not keep up with the arrivals, and as its own deadline
+    comes nearer.
+    """
+    assert query.promise.deadline_s is not None
+    others = snapshot.others(query)
+    tightest_s = min((other.promise.deadline_s or math.inf for other in others), default=math.inf)
+    if tightest_s >= query.promise.deadline_s:
+        return math.inf
+    cost = query.cost
+    rows = max(0.0, CONSIDERATE_SHARE * tightest_s - cost.fixed_s) / max(cost.per_row_s, 1e-12)
+    age = (snapshot.now_s - waiting.oldest_at_s) / query.promise.deadline_s
+    growth = 1.0 + OWN_DANGER_GROWTH * max(0.0, age - OWN_DANGER_FROM)
+    busy = sum(_work_share(other) for other in others)
+    needed = max(_rows_worth_fixed_cost(query), _rows_keeping_up(query, waiting, busy))
+    return math.ceil(growth * max(rows, min(needed, SMALLER * cost.mean_rows)))
+
+
+def _work_share(query: QueryView) -> float:
+    """The share of its time that the machine works on this query's rows, fixed costs aside."""
+    return query.waiting.rate_rows_s * query.cost.per_row_s if query.waiting is not None and query.cost.ready else 0.0
+
+
+def _limit(query: QueryView, rows: float) -> int | None:
+    return None if math.isinf(rows) else verdicts.cap(query, int(rows))
+
+
+def _start_due(now_s: float, query: QueryView, waiting: Waiting, plan: _Plan, considerate: float) -> Decision:
     budget_s = query.due_at_s - SAFETY_S - now_s
     rows = query.cost.rows_within(budget_s, plan.overlap, query.promise.slo)
     if waiting.rows <= rows or budget_s >= plan.expected_s:
-        return _open(plan, "due", f"its latest safe start, {plan.text}", None)
+        return _open(plan, "due", f"its latest safe start, {plan.text}", _limit(query, considerate))
     # A sliver that fits would waste the fixed cost and let the backlog grow.
     if rows >= _rows_worth_a_batch(query, waiting) and query.divisible:
-        return _open(plan, "fits", f"takes the oldest {rows:,} that still fit, {plan.text}", verdicts.cap(query, rows))
-    return _late(query, waiting, plan)
+        limit = _limit(query, min(rows, considerate))
+        return _open(plan, "fits", f"takes the oldest {limit or rows:,} that still fit, {plan.text}", limit)
+    return _late(query, waiting, plan, considerate)
 
 
-def _late(query: QueryView, waiting: Waiting, plan: _Plan) -> Decision:
+def _late(query: QueryView, waiting: Waiting, plan: _Plan, considerate: float) -> Decision:
     """Too late for the oldest: start now; a batch of about one deadline's work keeps the backlog moving."""
     assert query.promise.deadline_s is not None
     rows = query.cost.rows_within(query.promise.deadline_s, plan.overlap, 0.5)
     # Twice the usual: only larger batches can show that larger batches cost hardly more.
-    limit = verdicts.cap(query, max(rows, _rows_worth_a_batch(query, waiting), 2 * int(query.cost.mean_rows)))
+    enough = max(rows, _rows_worth_a_batch(query, waiting), 2 * int(query.cost.mean_rows))
+    limit = _limit(query, min(enough, considerate))
     taking = "" if limit is None else f"takes the oldest {limit:,}, "
     return _open(plan, "late", f"can no longer be in time, starts at once, {taking}{plan.text}", limit)
 
 
 def _rows_worth_a_batch(query: QueryView, waiting: Waiting) -> int:
     """The smallest batch that is worth its fixed cost and, repeated, keeps up with the arrivals."""
+    return math.ceil(max(_rows_worth_fixed_cost(query), _rows_keeping_up(query, waiting)))
+
+
+def _rows_worth_fixed_cost(query: QueryView) -> float:
+    """As many rows as take the same time again."""
+    return min(1e15, query.cost.fixed_s / max(query.cost.per_row_s, 1e-12))
+
+
+def _rows_keeping_up(query: QueryView, waiting: Waiting, others_busy: float = 0.0) -> float:
+    """Batches of this size, one after another, work off a little more than arrives."""
     cost = query.cost
-    worth = cost.fixed_s / max(cost.per_row_s, 1e-12)
-    left_over = max(0.1, 1.0 - waiting.rate_rows_s * cost.per_row_s)  # of each second, after its own rows' work
-    return math.ceil(min(1e15, max(worth, 1.3 * waiting.rate_rows_s * cost.fixed_s / left_over)))
+    # Of each second, after the rows' work.
+    left_over = max(LEAST_LEFT_OVER, 1.0 - others_busy - waiting.rate_rows_s * cost.per_row_s)
+    return KEEPING_UP * waiting.rate_rows_s * cost.fixed_s / left_over
 
 
 def _open(plan: _Plan, code: str, reason: str, max_rows: int | None) -> Decision:
@@ -224,27 +290,41 @@ class _Early:
     why: str
 
 
-def _early_start(snapshot: Snapshot, query: QueryView, waiting: Waiting) -> _Early:
+def _early_start(snapshot: Snapshot, query: QueryView, waiting: Waiting, limit_rows: float) -> _Early:
     now_s = snapshot.now_s
-    span_s = query.cost.expected_s(waiting.rows)
-    busy = _busy_until(snapshot, query)
+    span_s = query.cost.expected_s(min(waiting.rows, limit_rows))
+    pace_s = _pace_s(snapshot, query, span_s)
+    busy = _busy_until(snapshot, query, waiting.oldest_at_s, pace_s)
     if busy is not None:
         return busy
-    paced_s = waiting.oldest_at_s + _pace_s(snapshot, query, span_s)
+    paced_s = min(waiting.oldest_at_s + pace_s, _full_at(waiting, limit_rows, now_s))
     if now_s < paced_s:
         return _Early(paced_s, "gathers a worthwhile batch")
     for other in snapshot.others(query):
         if _would_suffer(other, now_s, span_s):
             return _Early(math.inf, f"leaves the cores to {other.name}")
-    return _Early(now_s, "cores are idle")
+    return _Early(now_s, "there is room")
 
 
-def _busy_until(snapshot: Snapshot, query: QueryView) -> _Early | None:
+def _full_at(waiting: Waiting, limit_rows: float, now_s: float) -> float:
+    """When as many rows wait as the batch may hold."""
+    missing = limit_rows - waiting.rows
+    return now_s + max(0.0, missing) / max(waiting.rate_rows_s, 1e-9)
+
+
+def _busy_until(snapshot: Snapshot, query: QueryView, oldest_s: float, pace_s: float) -> _Early | None:
+    """Whom it waits for, and until when at most; None if there is room now."""
     running = [other for other in snapshot.others(query) if other.running is not None]
-    if len(running) * query.cost.stretch <= HARMLESS_STRETCH or len(running) < snapshot.cores // CORES_PER_BATCH:
+    room = max(1, snapshot.cores // CORES_PER_BATCH)
+    if len(running) * query.cost.stretch <= HARMLESS_STRETCH or len(running) < room:
         return None
-    # Its end is an event that asks again; a time-out would only ask for nothing.
-    return _Early(math.inf, f"waits for {running[0].name} to finish")
+    why = f"waits for {running[0].name} to finish"
+    # The scheduler serves the more urgent batch first, so that company costs it little.
+    urgent = all(query.due_at_s < other.running.due_at_s for other in running if other.running)
+    if len(running) > room and not urgent:
+        return _Early(math.inf, why)  # an end is an event that asks again; a time-out would only ask for nothing
+    joins_s = oldest_s + (1.0 if urgent else PATIENCE) * pace_s
+    return None if joins_s <= snapshot.now_s else _Early(joins_s, why)
 
 
 def _pace_s(snapshot: Snapshot, query: QueryView, span_s: float) -> float:
@@ -283,7 +363,7 @@ def _best_effort(snapshot: Snapshot, query: QueryView, waiting: Waiting) -> Deci
     if now_s >= limit_s:
         reason = f"waited {BEST_EFFORT_PATIENCE_S:g} s for slack"
         return Decision(True, "patience", reason, max_rows=limit, predicted_s=span_s)
-    busy = _busy_until(snapshot, query)
+    busy = _busy_until(snapshot, query, waiting.oldest_at_s, math.inf)
     if busy is not None:
         return Decision(False, "busy", busy.why, until_s=limit_s, predicted_s=span_s)
     for other in snapshot.others(query):
