@@ -1,97 +1,179 @@
-"""Runs one contender in this process: ``python -m headgate.bench.contender PLAN.json OUTCOME.json``.
+"""Runs one contender's cells in this process: ``python -m headgate.bench.contender SETTING.json``, cells on stdin.
 
 Stock contenders use the same session settings and the same source with an open gate, so that the only difference is who
-decides when a batch starts and which one gets the cores.
+decides when a batch starts and which one gets the cores. What Headgate has learned about a query's cost goes from cell
+to cell, as it does from run to run of a query that keeps its checkpoint.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from headgate.bench.plan import BenchQuery, Outcome, Plan
+from headgate.bench.plan import BenchQuery, Cell, Contender, Outcome
+from headgate.bench.steady import still_falling
 from headgate.cli.live import LiveView
+from headgate.core.traffic import parse_traffic
+from headgate.engine import model_store
 from headgate.engine.session import session
 from headgate.headgate import DEFAULT_SLO, Headgate
 from headgate.metrics.summary import QuerySummary
 from headgate.workloads.queries import QUERIES
 
-if TYPE_CHECKING:
-    from headgate.engine.query import GatedQuery
-
 DRAIN_S = 5.0
 """Beyond a query's deadline, how long to wait for the records that arrived within the measured time."""
 
-
-def run(plan: Plan, workspace: str) -> Outcome:
-    """Start the queries, wait until they are warm, measure, and wait for what had arrived by then."""
-    spark = session(f"headgate-{plan.contender.name}", master=None if plan.cores is None else f"local[{plan.cores}]")
-    phase = ["starting Spark"]
-    # Headgate's own run is kept for `headgate explain`; there is nothing to explain about a stock trigger.
-    records = None if plan.contender.trigger == "none" else f"{workspace}/batches.jsonl"
-    hg = Headgate(spark, policy=plan.contender.policy, admission=plan.contender.admission, records=records)
-    try:
-        with LiveView(hg.status, lambda: f"{plan.title or plan.contender.title}: {phase[0]}"):
-            return _measure(plan, hg, phase, workspace)
-    finally:
-        hg.stop()
-        spark.stop()
+LONGEST_WARM_UP_S = 150.0
+"""A warm-up that never becomes steady ends here."""
 
 
-def _measure(plan: Plan, hg: Headgate, phase: list[str], workspace: str) -> Outcome:
-    for query in plan.queries:
-        phase[0] = f"starting {query.name}"
-        _start(plan, hg, query, workspace)
-    _pause(plan.warm_up_s, phase, "warming up, not counted,")
-    hg.recorder.reset()
-    cpu_s, begun_s = _cpu_s(), time.monotonic()
-    _pause(plan.measure_s, phase, "measuring,")
-    cpu_s, measured_s = _cpu_s() - cpu_s, time.monotonic() - begun_s
-    phase[0] = "waiting for the last records"
-    _drain(plan, hg, time.time())
-    return Outcome(plan.contender.name, plan.contender.title, cpu_s, measured_s, _results(plan, hg))
+class Bench:
+    """One Spark, one Headgate, cell after cell."""
+
+    def __init__(self, contender: Contender, hg: Headgate, workspace: str) -> None:
+        self.contender = contender
+        self.hg = hg
+        self.phase = "starting"
+        self._workspace = Path(workspace)
+        self._cells = 0
+
+    def run(self, cell: Cell) -> Outcome:
+        """Start the queries, let them settle, measure, wait for what had arrived by then, and stop them."""
+        self._cells += 1
+        self.hg.recorder.reset()
+        begun_at_s: dict[str, float] = {}
+        try:
+            for query in cell.queries:
+                self.phase = f"{cell.title} starting {query.name}"
+                begun_at_s[query.name] = time.time()
+                self._start(cell, query)
+            return self._measure(cell, begun_at_s)
+        finally:
+            for running in list(self.hg.queries.values()):
+                running.stop()
+
+    def _measure(self, cell: Cell, begun_at_s: dict[str, float]) -> Outcome:
+        self._settle(cell)
+        begun_at_s |= {b.query: b.oldest_at_s for b in self.hg.recorder.batches() if b.batch_id == 0 and b.oldest_at_s}
+        done_rows = self._rows()
+        self.hg.recorder.reset()
+        cpu_s, begun_s = _cpu_s(), time.monotonic()
+        broken = self._pause(cell.measure_s, f"{cell.title} measuring,", cell if cell.give_up else None)
+        cpu_s, measured_s = _cpu_s() - cpu_s, time.monotonic() - begun_s
+        self.phase = f"{cell.title} waiting for the last records"
+        if not broken:
+            self._drain(cell, time.time())
+        queries = self._results(cell)
+        for query in cell.queries:
+            _count_left(queries[query.name], query, cell.seed, begun_at_s[query.name], done_rows.get(query.name, 0))
+        return Outcome(self.contender.name, self.contender.title, cpu_s, measured_s, queries, aborted=broken)
+
+    def _start(self, cell: Cell, query: BenchQuery) -> None:
+        spec = QUERIES[query.name]
+        source = self.hg.readStream.format("headgate-trace").option("workload", "linear-road")
+        if query.max_rows is not None:
+            source = source.option("maxRowsPerTrigger", str(query.max_rows))
+        reports = source.option("rate", query.rate).option("seed", str(cell.seed)).load()
+        writer = spec.build(reports).writeStream.format("noop").outputMode(spec.output_mode).queryName(query.name)
+        writer = writer.option("checkpointLocation", str(self._checkpoint(query.name)))
+        trigger_s = self._trigger_s(query)
+        if trigger_s:
+            writer = writer.trigger(processingTime=f"{trigger_s * 1e3:.0f} milliseconds")
+        self.hg.start(writer, deadline=query.deadline_s)
+
+    def _trigger_s(self, query: BenchQuery) -> float:
+        if query.trigger_s is not None:
+            return query.trigger_s
+        return (self.contender.trigger_share or 0.0) * query.deadline_s
+
+    def _checkpoint(self, name: str) -> Path:
+        """A fresh folder that begins with what the cell before has learned."""
+        before, folder = (self._workspace / f"{number}" / name for number in (self._cells - 1, self._cells))
+        learned = Path(model_store.FOLDER) / "model.json"
+        if (before / learned).exists():
+            (folder / learned).parent.mkdir(parents=True)
+            shutil.copy(before / learned, folder / learned)
+        return folder
+
+    def _settle(self, cell: Cell) -> None:
+        self._pause(cell.settle_s, f"{cell.title} settling, not counted,")
+        give_up_s = time.monotonic() + LONGEST_WARM_UP_S - cell.settle_s
+        while cell.until_steady and time.monotonic() < give_up_s:
+            if not still_falling(self.hg.recorder.batches(), time.time()):
+                return
+            self._pause(2.0, f"{cell.title} warming up until batch times stop falling,")
+
+    def _pause(self, seconds: float, what: str, cell: Cell | None = None) -> bool:
+        """Wait; with `cell`, only until one of its promises is certainly broken, and tell whether one was."""
+        end_s = time.monotonic() + seconds
+        while (left_s := end_s - time.monotonic()) > 0:
+            self.phase = f"{what} {left_s:.0f} s left"
+            time.sleep(min(0.5, left_s))
+            if cell is not None and self._broken(cell):
+                return True
+        return False
+
+    def _broken(self, cell: Cell) -> bool:
+        """Whether some query has more late records already than the whole measured time allows."""
+        found = self.hg.recorder.summaries()
+        for query in cell.queries:
+            expected = parse_traffic(query.rate, cell.seed).mean_rate * cell.measure_s
+            if query.name in found and found[query.name].violations > 2 * (1 - DEFAULT_SLO) * expected:
+                return True
+        return False
+
+    def _rows(self) -> dict[str, int]:
+        return {name: summary.rows for name, summary in self.hg.recorder.summaries().items()}
+
+    def _drain(self, cell: Cell, end_at_s: float) -> None:
+        """Records that arrived within the measured time but have no result yet count too: wait for their batch."""
+        for query in cell.queries:
+            give_up_s = end_at_s + query.deadline_s + DRAIN_S
+            while time.time() < give_up_s and not self._done_since(query.name, end_at_s):
+                time.sleep(0.1)
+
+    def _done_since(self, query: str, at_s: float) -> bool:
+        return any(record.opened_at_s >= at_s for record in self.hg.recorder.batches(query)[-3:])
+
+    def _results(self, cell: Cell) -> dict[str, dict[str, Any]]:
+        """Per query, in the cell's order; a query that finished no batch has counted nothing."""
+        found = self.hg.recorder.summaries()
+        summaries = [found.get(q.name) or QuerySummary(q.name, q.deadline_s, DEFAULT_SLO) for q in cell.queries]
+        return {summary.query: summary.to_json() | self._more(summary) for summary in summaries}
+
+    def _more(self, summary: QuerySummary) -> dict[str, Any]:
+        batches = self.hg.recorder.batches(summary.query)
+        maxima = sorted(batch.latency.max_s for batch in batches if batch.latency is not None)
+        return {
+            "mean_s": summary.latencies.mean_s,
+            "cdf": _cdf(summary.latencies),
+            "batch_max_cdf": [(value, (index + 1) / len(maxima)) for index, value in enumerate(maxima)],
+            "batch_max_p95_s": maxima[min(len(maxima) - 1, int(0.95 * len(maxima)))] if maxima else None,
+            "batch_max_mean_s": sum(maxima) / len(maxima) if maxima else None,
+            "batch_times": [(batch.rows, round(batch.duration_s, 4)) for batch in batches],
+        }
 
 
-def _start(plan: Plan, hg: Headgate, query: BenchQuery, workspace: str) -> GatedQuery:
-    spec = QUERIES[query.name]
-    source = hg.readStream.format("headgate-trace").option("workload", "linear-road")
-    reports = source.option("rate", query.rate).option("seed", str(plan.seed)).load()
-    writer = spec.build(reports).writeStream.format("noop").outputMode(spec.output_mode).queryName(query.name)
-    writer = writer.option("checkpointLocation", f"{workspace}/{query.name}")
-    if plan.contender.trigger == "deadline":
-        writer = writer.trigger(processingTime=f"{query.deadline_s * 1e3:.0f} milliseconds")
-    return hg.start(writer, deadline=query.deadline_s)
-
-
-def _pause(seconds: float, phase: list[str], what: str) -> None:
-    end_s = time.monotonic() + seconds
-    while (left_s := end_s - time.monotonic()) > 0:
-        phase[0] = f"{what} {left_s:.0f} s left"
-        time.sleep(min(0.5, left_s))
-
-
-def _drain(plan: Plan, hg: Headgate, end_at_s: float) -> None:
-    """Records that arrived within the measured time but have no result yet count too: wait for their batch."""
-    for query in plan.queries:
-        give_up_s = end_at_s + query.deadline_s + DRAIN_S
-        while time.time() < give_up_s and not _done_since(hg, query.name, end_at_s):
-            time.sleep(0.1)
-
-
-def _done_since(hg: Headgate, query: str, at_s: float) -> bool:
-    return any(record.opened_at_s >= at_s for record in hg.recorder.batches(query)[-3:])
-
-
-def _results(plan: Plan, hg: Headgate) -> dict[str, dict[str, Any]]:
-    """Per query, in the plan's order; a query that finished no batch has counted nothing."""
-    found = hg.recorder.summaries()
-    summaries = [found.get(q.name) or QuerySummary(q.name, q.deadline_s, DEFAULT_SLO) for q in plan.queries]
-    return {summary.query: summary.to_json() | {"cdf": _cdf(summary.latencies)} for summary in summaries}
+def _count_left(found: dict[str, Any], query: BenchQuery, seed: int, begun_at_s: float, done_before: int) -> None:
+    """Records that are still without a result although their deadline has passed are late too."""
+    traffic = parse_traffic(query.rate, seed)
+    due_rows = traffic.count_before(max(0.0, time.time() - begun_at_s - query.deadline_s))
+    left = max(0, due_rows - done_before - int(found["rows"]))
+    if query.max_rows is not None or not left:  # a limited source is meant to fall behind
+        return
+    found["left_late_rows"] = left
+    found["violations"] += left
+    found["violation_rate"] = found["violations"] / (found["datasets"] + left)
+    found["keeps_promise"] = found["violation_rate"] <= 1 - found["slo"]
 
 
 def _cdf(latencies: Any) -> list[tuple[float, float]]:
@@ -118,11 +200,34 @@ def _cpu_of(process: Any) -> float:
     return float(times.user + times.system + times.children_user + times.children_system)
 
 
+@contextlib.contextmanager
+def opened(contender: Contender, cores: int | None, *, show: bool) -> Iterator[Bench]:
+    """Spark, Headgate and, if people watch, the live view."""
+    with tempfile.TemporaryDirectory(prefix="headgate-bench-", ignore_cleanup_errors=True) as workspace:
+        master = None if cores is None else f"local[{cores}]"
+        spark = session(f"headgate-{contender.name}", master=master, conf={"spark.scheduler.mode": contender.mode})
+        # Headgate's own run is kept for `headgate explain`; there is nothing to explain about a stock trigger.
+        records = None if contender.trigger_share is None and show else f"{workspace}/batches.jsonl"
+        policy = contender.policy if contender.mode == "FAIR" else None
+        hg = Headgate(spark, policy=policy, admission=contender.admission, records=records)
+        bench = Bench(contender, hg, workspace)
+        try:
+            with LiveView(hg.status, lambda: bench.phase) if show else contextlib.nullcontext():
+                yield bench
+        finally:
+            hg.stop()
+            spark.stop()
+
+
 def main() -> int:
-    plan_path, outcome_path = Path(sys.argv[1]), Path(sys.argv[2])
-    with tempfile.TemporaryDirectory(prefix="headgate-bench-") as workspace:
-        outcome = run(Plan.read(plan_path), workspace)
-    outcome_path.write_text(json.dumps({name: getattr(outcome, name) for name in outcome.__slots__}))
+    setting = json.loads(Path(sys.argv[1]).read_text())
+    with opened(Contender(**setting["contender"]), setting["cores"], show=setting["show"]) as bench:
+        for line in sys.stdin:
+            task = json.loads(line)
+            outcome = bench.run(Cell.from_json(task["cell"]))
+            part = Path(task["answer"] + ".part")
+            part.write_text(json.dumps(asdict(outcome)))
+            part.rename(task["answer"])
     return 0
 
 

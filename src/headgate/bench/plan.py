@@ -1,10 +1,8 @@
-"""What a comparison runs: queries with promises, a load, and contenders."""
+"""What a comparison runs: contenders, and cells of queries with promises and a load."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -15,59 +13,72 @@ class BenchQuery:
     name: str
     deadline_s: float
     rate: str
+    max_rows: int | None = None
+    """The source's own limit per batch (``maxRowsPerTrigger``)."""
+    trigger_s: float | None = None
+    """A fixed trigger for this query, whatever the contender's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A way to run the queries."""
+    """A way to run the queries. Stock ones use the same source with an open gate and the same session settings."""
 
     name: str
     title: str
-    admission: str
-    policy: str | None
-    trigger: str = "none"
-    """none (Headgate decides), zero, or deadline (each query's own deadline as a fixed trigger)."""
+    admission: str = "observe"
+    policy: str | None = "fair"
+    trigger_share: float | None = None
+    """Each query's fixed trigger as a share of its deadline; 0: as soon as the last batch is done; None: Headgate's."""
+    mode: str = "FAIR"
+    """``spark.scheduler.mode``."""
+
+    @property
+    def stock(self) -> bool:
+        """Whether nothing of Headgate decides anything."""
+        return self.trigger_share is not None and (self.mode == "FIFO" or self.policy == "fair")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """One contender's run."""
+class Cell:
+    """One measurement inside an application: fresh queries, a settling time that is not counted, a measured time."""
 
-    contender: Contender
     queries: tuple[BenchQuery, ...]
-    warm_up_s: float
+    settle_s: float
     measure_s: float
     seed: int = 1
-    cores: int | None = None
+    until_steady: bool = False
+    """A warm-up: after `settle_s` go on until batch times have stopped falling, then measure."""
+    give_up: bool = False
+    """End as soon as a promise is certainly broken: enough for a search for capacity."""
     title: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
-    def read(cls, path: Path) -> Plan:
-        data = json.loads(path.read_text())
-        contender = Contender(**data.pop("contender"))
-        queries = tuple(BenchQuery(**query) for query in data.pop("queries"))
-        return cls(contender=contender, queries=queries, **data)
+    def from_json(cls, data: dict[str, Any]) -> Cell:
+        queries = tuple(BenchQuery(**query) for query in data["queries"])
+        return cls(**{**data, "queries": queries})
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one run measured; written as JSON beside its plan."""
+    """What one cell measured."""
 
     contender: str
     title: str
     cpu_s: float
     measured_s: float
-    queries: dict[str, dict[str, Any]]
-    """Per query: the summary of :class:`headgate.metrics.summary.QuerySummary`, and its latency CDF."""
+    queries: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Per query: the summary of :class:`headgate.metrics.summary.QuerySummary`, and its CDFs."""
+    aborted: bool = False
+    """Whether it was ended early because a promise was broken."""
 
-    @classmethod
-    def read(cls, path: Path) -> Outcome:
-        return cls(**json.loads(path.read_text()))
+    @property
+    def rows(self) -> int:
+        return sum(int(query["rows"]) for query in self.queries.values())
 
 
 HEADGATE = Contender("headgate", "Headgate", "slo", "edf")
-TRIGGER_ZERO = Contender("trigger-0", "stock, trigger 0", "observe", "fair", "zero")
-TRIGGER_DEADLINE = Contender("trigger-deadline", "stock, trigger = deadline", "observe", "fair", "deadline")
+TRIGGER_ZERO = Contender("trigger-0", "stock, trigger 0", trigger_share=0.0)
+TRIGGER_DEADLINE = Contender("trigger-deadline", "stock, trigger = deadline", trigger_share=1.0)

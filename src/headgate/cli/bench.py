@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 from typing import Any
+
+from headgate.cli import bench_linear_road
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,10 +24,23 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     coordinator.add_argument("--seconds", type=float, default=60.0, metavar="S")
     for kind in (decisions, overhead, coordinator):
         kind.add_argument("--json", action="store_true", help="as data")
+    bench_linear_road.arguments(kinds.add_parser("linear-road", help="Linear Road against stock Spark: the judge"))
+    compare = kinds.add_parser("compare", help="two results of linear-road: what became better or worse")
+    compare.add_argument("old", metavar="OLD", help="results.json or its folder")
+    compare.add_argument("new", metavar="NEW")
+    compare.add_argument("--json", action="store_true", help="as data")
 
 
 def run(parsed: argparse.Namespace) -> int:
-    results: Any = {"decisions": _decisions, "overhead": _overhead, "coordinator": _coordinator}[parsed.kind](parsed)
+    if parsed.kind == "compare":
+        return _compare(parsed)
+    kinds = {
+        "decisions": _decisions,
+        "overhead": _overhead,
+        "coordinator": _coordinator,
+        "linear-road": bench_linear_road.run,
+    }
+    results: Any = kinds[parsed.kind](parsed)
     if parsed.json:
         print(json.dumps(results, indent=2))
     return 0
@@ -61,3 +77,18 @@ def _coordinator(parsed: argparse.Namespace) -> Any:
         share, batches = result["coordinator_cpu_share"], result["batches"]
         print(f"{result['queries']} queries, {batches} batches in {result['seconds']:g} s: {share:.2%} of a core")
     return result
+
+
+def _compare(parsed: argparse.Namespace) -> int:
+    """Ends with 1 if Headgate got worse beyond the noise: for regression checks."""
+    from dataclasses import asdict
+
+    from headgate.bench.linear_road.compare import compare, regressed, to_text, warnings
+    from headgate.bench.linear_road.store import read_results
+
+    old, new = read_results(Path(parsed.old)), read_results(Path(parsed.new))
+    rows = compare(old, new)
+    for line in warnings(old, new):
+        _say(f"careful: {line}")
+    print(json.dumps([asdict(row) for row in rows], indent=2) if parsed.json else to_text(rows))
+    return 1 if regressed(rows) else 0

@@ -29,8 +29,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    from headgate.bench.launch import launch
-    from headgate.bench.plan import HEADGATE, TRIGGER_DEADLINE, TRIGGER_ZERO, BenchQuery, Plan
+    from headgate.bench.application import Application
+    from headgate.bench.plan import HEADGATE, TRIGGER_DEADLINE, TRIGGER_ZERO, BenchQuery, Cell
     from headgate.cli.demo_summary import caption, print_summary
     from headgate.engine.session import local_cores
 
@@ -43,8 +43,8 @@ def run(parsed: argparse.Namespace) -> int:
         title = f"[{number}/{len(contenders)}] {contender.title}"
         if not parsed.json:
             print(f"{title}: {rate:,} reports/s into each of {', '.join(name for name, _ in QUERIES)}", flush=True)
-        plan = Plan(contender, queries, parsed.warm_up, parsed.seconds, title=title)
-        outcomes.append(launch(plan))
+        with Application(contender, show=True) as application:
+            outcomes.append(application.run(Cell(queries, parsed.warm_up, parsed.seconds, title=f"{title}:")))
     took_s = time.monotonic() - begun_s
     picture = _save(outcomes, Path(parsed.out), caption(rate, parsed.seconds))
     if parsed.json:

@@ -1,0 +1,189 @@
+"""Finding things in the results of the benchmark: runs, cells, pairs, and the figures of one run.
+
+Runs are cut short and queries finish nothing when a load is too much for a contender. The figures here say so
+(infinite latency, everything late) instead of telling about the lucky records that were served before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Results = Mapping[str, Any]
+"""`results.json`, format 1."""
+Run = Mapping[str, Any]
+Cdf = Sequence[Sequence[float]]
+"""(latency, share) pairs, both ascending."""
+
+OURS = "slo-edf"
+"""Headgate as it comes: what the targets are about."""
+TRIGGER_0 = "trigger-0"
+ALL_CORES = ("cells", "modules", "mixed", "sweep")
+"""Parts that use the whole machine. A load means the same in all of them, and something else with fewer cores."""
+
+ORDER = (
+    OURS, "slo-rdas", "admission-only", "scheduling-only", "zstream-edf", "zstream-rdas", "qspark-fair",
+    TRIGGER_0, "sb-fifo", "sb-fair",
+)  # fmt: skip
+"""How contenders are listed; the others (the static triggers of the sweep) follow by name."""
+
+
+class Cell(NamedTuple):
+    """What was measured, apart from the repeat."""
+
+    part: str
+    scenario: str
+    contender: str
+    load: float
+    cores: int
+
+
+def cell_of(run: Run) -> Cell:
+    return Cell(run["part"], run["scenario"], run["contender"], round(run["load"], 3), run.get("cores", 0))
+
+
+def runs_of(
+    results: Results, *, parts: Iterable[str] | None = None, contender: str | None = None, load: float | None = None
+) -> list[Run]:
+    """The runs of some parts, one contender or one load, in the order of the file; without queries a run is none."""
+    wanted = None if parts is None else set(parts)
+    return [
+        run
+        for run in results.get("runs") or []
+        if run["queries"]
+        and (wanted is None or run["part"] in wanted)
+        and (contender is None or run["contender"] == contender)
+        and (load is None or same_load(run["load"], load))
+    ]
+
+
+def same_load(one: float, other: float) -> bool:
+    """Loads are chosen with two digits: anything closer is the same one, stored with another rounding."""
+    return abs(one - other) < 0.005
+
+
+def by_cell(runs: Iterable[Run]) -> dict[Cell, dict[int, Run]]:
+    """Each cell's runs by repeat."""
+    cells: dict[Cell, dict[int, Run]] = {}
+    for run in runs:
+        cells.setdefault(cell_of(run), {})[run["repeat"]] = run
+    return cells
+
+
+def pairs(runs: Sequence[Run], ours: str, theirs: str) -> Iterator[tuple[Run, Run]]:
+    """Runs of two contenders in the same cell and repeat: they ran one soon after the other."""
+    cells = by_cell(runs)
+    for cell, repeats in cells.items():
+        if cell.contender == ours:
+            others = cells.get(cell._replace(contender=theirs), {})
+            yield from ((run, others[repeat]) for repeat, run in repeats.items() if repeat in others)
+
+
+def finished(run: Run, query: str) -> bool:
+    return bool(run["queries"].get(query, {}).get("rows"))
+
+
+def violation_rate(run: Run, query: str) -> float:
+    """The share of late records; a query that finished nothing was late with everything."""
+    return float(run["queries"][query]["violation_rate"]) if finished(run, query) else 1.0
+
+
+def worst_violation_rate(run: Run) -> float:
+    return max((violation_rate(run, query) for query in run["queries"]), default=1.0)
+
+
+def latency_s(run: Run, query: str, key: str) -> float:
+    """One of a query's latencies; infinite if the run was cut short or nothing finished."""
+    if run.get("aborted") or not finished(run, query):
+        return math.inf
+    return seen_latency_s(run, query, key)
+
+
+def seen_latency_s(run: Run, query: str, key: str) -> float:
+    """The same over whatever finished: the benefit of the doubt, for the contender that Headgate is compared with."""
+    value = _figure(run["queries"].get(query, {}), key)
+    return math.inf if value is None or not math.isfinite(value) else value
+
+
+def _figure(found: Mapping[str, Any], key: str) -> float | None:
+    """A figure as stored, or read off the CDF of the maximum per batch for the quantiles that are not stored."""
+    if key in ("batch_max_p50_s", "batch_max_p99_s") and key not in found:
+        return quantile_s(found.get("batch_max_cdf") or [], 0.5 if "p50" in key else 0.99)
+    value = found.get(key)
+    return None if value is None else float(value)
+
+
+def cpu_s_per_million(run: Run) -> float | None:
+    """CPU seconds for a million finished records, all queries together."""
+    return run["cpu_s"] / run["rows"] * 1e6 if run.get("rows") else None
+
+
+def rows_per_s(run: Run) -> float | None:
+    """Finished records per second, all queries together."""
+    return run["rows"] / run["measured_s"] if run.get("measured_s") else None
+
+
+def rows_per_busy_s(run: Run, query: str) -> float | None:
+    """Records per second while a batch runs: Q-Spark's throughput."""
+    found = run["queries"].get(query, {})
+    return found["rows"] / found["busy_s"] if found.get("busy_s") else None
+
+
+def figure_of(run: Run, query: str, metric: str, *, lenient: bool = False) -> float:
+    """Any figure of a query by its name; latencies of broken-down runs are infinite unless `lenient`."""
+    if metric == "violation_rate":
+        return violation_rate(run, query)
+    if metric == "rows_per_busy_s":
+        return rows_per_busy_s(run, query) or 0.0
+    if metric == "rows_per_s":
+        return float(run["queries"].get(query, {}).get(metric) or 0.0)
+    return (seen_latency_s if lenient else latency_s)(run, query, metric)
+
+
+def quantile_s(cdf: Cdf, share: float) -> float | None:
+    """The latency that `share` of the records (or batches) stay within."""
+    return next((float(latency) for latency, reached in cdf if reached >= share - 1e-9), None)
+
+
+def pooled(cdfs: Iterable[Cdf]) -> list[tuple[float, float]]:
+    """Several repeats as one CDF, each with the same weight."""
+    kept = [np.asarray(cdf, dtype=float) for cdf in cdfs if len(cdf)]
+    if not kept:
+        return []
+    latencies = np.concatenate([cdf[:, 0] for cdf in kept])
+    steps = np.concatenate([np.diff(cdf[:, 1], prepend=0.0) for cdf in kept]) / len(kept)
+    order = np.argsort(latencies, kind="stable")
+    return list(zip(latencies[order].tolist(), np.cumsum(steps[order]).tolist(), strict=True))
+
+
+def contenders(results: Results, among: Iterable[str] | None = None) -> list[str]:
+    """Names in the order they are always listed."""
+    names = set(results.get("contenders") or {}) if among is None else set(among)
+    known = [name for name in ORDER if name in names]
+    return known + sorted(names - set(known))
+
+
+def title_of(results: Results, contender: str) -> str:
+    return str((results.get("contenders") or {}).get(contender, {}).get("title") or contender)
+
+
+def kind_of(results: Results, contender: str) -> str:
+    """headgate, stock or paper; the papers' own rules are `paper` even though Headgate carries them out."""
+    if contender.startswith(("zstream", "qspark")):
+        return "paper"
+    return str((results.get("contenders") or {}).get(contender, {}).get("kind") or "stock")
+
+
+def papers_cells(results: Results) -> list[Run]:
+    """The runs that repeat the papers' evaluation: equal deadlines, a random rate each second."""
+    runs = runs_of(results, parts=["cells"])
+    return [run for run in runs if run["scenario"].startswith("equal-") and run["scenario"].endswith("-u")]
+
+
+def traffic_loads(results: Results) -> dict[str, float]:
+    """The lowest and the highest load of the papers' cells stand for their low and high traffic."""
+    loads = sorted({round(run["load"], 3) for run in papers_cells(results)})
+    return {"low": loads[0], "high": loads[-1]} if loads else {}

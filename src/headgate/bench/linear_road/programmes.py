@@ -1,0 +1,102 @@
+"""What is measured: the full benchmark, and one that fits into ten minutes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from headgate.bench.linear_road.scenarios import SCENARIOS, SWEEP_SHARES
+
+BEST = "best-static"
+"""Stands for the stock setting that the sweep found for a scenario."""
+
+PAPERS = ("sb-fifo", "sb-fair", "trigger-0", BEST, "qspark-fair", "zstream-edf", "zstream-rdas", "slo-edf", "slo-rdas")
+CELLS = ("equal-5-u", "equal-8-u", "equal-10-u")
+"""zStream's cells: the three deadlines under random traffic."""
+
+LOW, HIGH = 0.35, 0.7
+"""The papers' low and high rate, as loads of this machine instead of those of their clusters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Cells of one kind: every contender at every load of every scenario."""
+
+    name: str
+    scenarios: tuple[str, ...]
+    loads: tuple[float, ...]
+    contenders: tuple[str, ...]
+    cores: tuple[int, ...] = ()
+    """Other numbers of cores than all; the rate stays that of the load on all cores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Programme:
+    """Parts with cells, searches for SLO capacity, and throughput at saturation."""
+
+    parts: tuple[Part, ...] = ()
+    capacity: tuple[str, ...] = ()
+    """Scenarios whose SLO capacity is searched for."""
+    capacity_contenders: tuple[str, ...] = (BEST, "slo-edf")
+    saturation: tuple[str, ...] = ()
+    repeats: int = 3
+    measure_s: float = 60.0
+    settle_s: float = 15.0
+    seed: int = 1
+    sweep_shares: tuple[float, ...] = SWEEP_SHARES
+    sweep_modes: tuple[str, ...] = ("FAIR", "FIFO")
+
+    def only_parts(self, names: tuple[str, ...]) -> Programme:
+        """Without the parts that are not named."""
+        return replace(
+            self,
+            parts=tuple(part for part in self.parts if part.name in names),
+            capacity=self.capacity if "capacity" in names else (),
+            saturation=self.saturation if "saturation" in names else (),
+        )
+
+    def only_scenarios(self, names: tuple[str, ...]) -> Programme:
+        """Every part in these scenarios alone, where it has them."""
+        kept = [replace(part, scenarios=tuple(n for n in part.scenarios if n in names)) for part in self.parts]
+        return replace(
+            self,
+            parts=tuple(part for part in kept if part.scenarios),
+            capacity=tuple(name for name in self.capacity if name in names),
+        )
+
+    @property
+    def scenarios(self) -> list[str]:
+        """Every scenario that is measured, once; throughput at saturation is measured with the mixed queries."""
+        saturated = ["mixed-u"] if self.saturation else []
+        return list(dict.fromkeys([*(n for part in self.parts for n in part.scenarios), *self.capacity, *saturated]))
+
+    @property
+    def query_sets(self) -> dict[str, list[str]]:
+        """The sets of queries that run together, each with a capacity of its own."""
+        return {SCENARIOS[name].query_set: list(SCENARIOS[name].deadlines_s) for name in self.scenarios}
+
+    @property
+    def needs_sweep(self) -> list[str]:
+        """Scenarios in which the best static setting takes part."""
+        used = [name for part in self.parts if BEST in part.contenders for name in part.scenarios]
+        return list(dict.fromkeys(used + [name for name in self.capacity if BEST in self.capacity_contenders]))
+
+
+def full(cores: int) -> Programme:
+    """Everything: hours. It is written down after every run and goes on where it was interrupted."""
+    return Programme(
+        parts=(
+            Part("cells", CELLS, (LOW, HIGH), PAPERS),
+            Part("mixed", ("mixed-u", "mixed-bursty"), (0.5, 0.7, 0.8), ("trigger-0", BEST, "slo-edf")),
+            Part("modules", ("equal-8-u",), (HIGH,), ("sb-fair", "admission-only", "scheduling-only", "slo-edf")),
+            Part("scaling", ("equal-8-u",), (LOW,), ("sb-fair", "slo-edf"), tuple(sorted({1, cores}))),
+        ),
+        capacity=("mixed-bursty", "mixed-u", *CELLS, "equal-5-bursty", "equal-8-bursty", "equal-10-bursty"),
+        saturation=("trigger-0", "slo-edf"),
+    )
+
+
+def quick() -> Programme:
+    """Two contenders, mixed deadlines under bursts, once: enough to see that something got much worse."""
+    return Programme(
+        parts=(Part("mixed", ("mixed-bursty",), (0.5,), ("trigger-0", "slo-edf")),), repeats=1, settle_s=10.0
+    )

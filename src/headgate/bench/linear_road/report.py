@@ -1,0 +1,104 @@
+"""The page about one run of the Linear Road benchmark, for somebody who does not believe it yet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headgate.bench.linear_road import sections
+from headgate.bench.linear_road.lookup import OURS, Results, title_of
+from headgate.bench.linear_road.measures import targets
+from headgate.bench.linear_road.sections import NOT_MEASURED
+from headgate.bench.linear_road.tables import (
+    calibration_table,
+    cells_table,
+    contenders_table,
+    noise_table,
+    run_table,
+)
+from headgate.bench.linear_road.view import View
+from headgate.bench.report.page import Html, Page, details, heading, note, paragraph
+from headgate.bench.report.targets_table import score, targets_table
+
+
+def write_report(results: Results, path: Path) -> Path:
+    """Write the page to `path`; what the results do not hold is said to be missing."""
+    return report(results).write(path)
+
+
+def report(results: Results) -> Page:
+    """The page, section by section: the verdict first, then what to doubt, then every figure."""
+    view = View.of(results)
+    page = Page("Linear Road: deadlines kept, and at what cost", _lead(results))
+    page.section("Targets", *_targets(results))
+    page.section("What was run", *_what(results))
+    page.section("Noise", *_noise(results))
+    page.section("Tail latency in the papers’ cells", *sections.tails(view))
+    page.section("Average latency and throughput", *sections.averages(view))
+    page.section("Late records", *sections.violations(view))
+    page.section("Scaling over cores", *sections.scaling(view))
+    page.section("What each module brings", *sections.modules(view))
+    page.section("How much load keeps every promise", *sections.capacity(view))
+    page.section("Mixed deadlines", *sections.mixed(view))
+    page.section("Beside the clairvoyant limit", *sections.limit(view))
+    page.section("What it costs", *sections.cpu(view))
+    page.section("All cells", *_cells(results))
+    return page
+
+
+def _lead(results: Results) -> list[str]:
+    where = results.get("machine") or {}
+    on = f" on {where['cores']} cores" if where.get("cores") else ""
+    return [
+        "Streaming queries with deadlines on one Spark: Headgate against stock Spark with fixed triggers and against "
+        f"the rules of Q-Spark and zStream, all in the same benchmark{on}. {score(targets(results))}."
+    ]
+
+
+def _targets(results: Results) -> list[Html]:
+    return [
+        paragraph(
+            f"All rows are about {title_of(results, OURS)} as it comes. A ratio is made from runs of the same repeat, "
+            "and the median over repeats is held against the target. “Close” means that some repeats meet it and some "
+            "do not."
+        ),
+        targets_table(targets(results)),
+        note(
+            "A run of Headgate that was cut short counts as infinitely late, and a query that finished nothing as late "
+            "with everything. A run of the other side that was cut short counts with what it did finish, which "
+            "flatters it."
+        ),
+    ]
+
+
+def _what(results: Results) -> list[Html]:
+    known = calibration_table(results)
+    return [
+        run_table(results),
+        contenders_table(results),
+        heading("Calibration"),
+        paragraph(
+            "Load 1.0 is the rate that stock Spark (FAIR, trigger 0) gets through all queries together at saturation, "
+            "deadlines aside. Each query alone:"
+        )
+        if known
+        else paragraph(NOT_MEASURED),
+        known,
+    ]
+
+
+def _noise(results: Results) -> list[Html]:
+    found = noise_table(results)
+    if not found:
+        return [paragraph("No cell was measured more than once: differences in this report may be chance.")]
+    return [
+        paragraph(
+            "The same contender against itself: the highest repeat of a cell minus the lowest, for p95 latency and CPU "
+            "as a share of the median. A difference between contenders that is smaller than this says nothing."
+        ),
+        found,
+    ]
+
+
+def _cells(results: Results) -> list[Html]:
+    found = cells_table(results)
+    return [details("Every cell and query, medians over repeats", found)] if found else [paragraph(NOT_MEASURED)]

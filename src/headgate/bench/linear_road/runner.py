@@ -1,0 +1,90 @@
+"""Cells and searches inside a contender's application: what calibration, sweep and judge have in common."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from headgate.bench.application import Application
+from headgate.bench.linear_road.programmes import Programme
+from headgate.bench.linear_road.scenarios import Scenario, static, traffic_text
+from headgate.bench.linear_road.search import CapacitySearch
+from headgate.bench.linear_road.store import Store
+from headgate.bench.plan import BenchQuery, Cell, Outcome
+
+WARM_UP_LOAD = 0.4
+WARM_UP_S = 45.0
+"""At least so long; then until batch times stop falling."""
+
+Tell = Callable[[str, float, float], None]
+"""Takes what happened, the seconds since the beginning and a forecast of those that are left."""
+
+
+class Runner:
+    """Runs cells at loads of the calibrated machine and says what they found."""
+
+    def __init__(self, programme: Programme, store: Store, tell: Tell, left_s: Callable[[], float]) -> None:
+        self.programme = programme
+        self.store = store
+        self._tell = tell
+        self._left_s = left_s
+        self._begun_s = time.monotonic()
+
+    def say(self, text: str) -> None:
+        self._tell(text, time.monotonic() - self._begun_s, self._left_s())
+
+    def rate(self, scenario: Scenario, load: float) -> float:
+        """Reports per second into each query."""
+        return float(self.store.data["calibration"]["query_sets"][scenario.query_set] * load)
+
+    def warm(self, app: Application, scenario: Scenario) -> None:
+        """Let the JVM get as fast as it gets, on the queries that it will run."""
+        self.say(f"{app.contender.title}: warming up until batch times stop falling")
+        cell = warm_up(list(scenario.deadlines_s), self.rate(scenario, WARM_UP_LOAD))
+        queries = tuple(replace(query, deadline_s=scenario.deadlines_s[query.name]) for query in cell.queries)
+        app.run(replace(cell, queries=queries))
+
+    def cell(
+        self, app: Application, scenario: Scenario, load: float, what: str,
+        *, share: float | None = None, give_up: bool = False,
+    ) -> Outcome:  # fmt: skip
+        """One measurement; `share` sets fixed triggers other than the contender's own."""
+        queries = scenario.queries(self.rate(scenario, load))
+        if share is not None:
+            queries = tuple(replace(query, trigger_s=share * query.deadline_s) for query in queries)
+        programme = self.programme
+        found = app.run(Cell(queries, programme.settle_s, programme.measure_s, programme.seed, give_up=give_up))
+        title = app.contender.title if share is None else static(share, app.contender.mode).title
+        self.say(f"{title}: {what} {scenario.name} at load {load:.2f}: {_short(found)}")
+        return found
+
+    def search(
+        self, app: Application, scenario: Scenario, search: CapacitySearch, what: str, share: float | None = None
+    ) -> list[dict[str, Any]]:
+        """Run `search` to its end and return its probes."""
+        probes: list[dict[str, Any]] = []
+        while (load := search.next()) is not None:
+            found = self.cell(app, scenario, load, what, share=share, give_up=True)
+            kept = not found.aborted and all(query["keeps_promise"] for query in found.queries.values())
+            search.tell(load, kept=kept)
+            query, rate = _worst(found)
+            probes.append({"load": load, "kept": kept, "worst_query": query, "worst_violation_rate": rate})
+        return probes
+
+
+def warm_up(names: list[str], rate: float) -> Cell:
+    queries = tuple(BenchQuery(name, 10.0, traffic_text("B", rate)) for name in names)
+    return Cell(queries, WARM_UP_S, 1.0, until_steady=True)
+
+
+def _worst(found: Outcome) -> tuple[str, float]:
+    name = max(found.queries, key=lambda query: float(found.queries[query]["violation_rate"]))
+    return name, float(found.queries[name]["violation_rate"])
+
+
+def _short(found: Outcome) -> str:
+    late = ", ".join(f"{name} {query['violation_rate']:.1%}" for name, query in found.queries.items())
+    broken = "; ended early: a promise was broken" if found.aborted else ""
+    return f"late {late}; {found.cpu_s / max(found.measured_s, 1e-9):.2f} cores busy{broken}"

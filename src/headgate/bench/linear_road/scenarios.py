@@ -1,0 +1,102 @@
+"""Who competes in what: the promises, the traffic and the contenders of the Linear Road benchmark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headgate.bench.plan import BenchQuery, Contender
+
+BURST_FACTOR, BURST_S, BURST_EVERY_S = 3, 5, 30
+"""Bursts of three times the base rate for 5 s in every 30 s."""
+
+_BURST_MEAN = 1 + (BURST_FACTOR - 1) * BURST_S / BURST_EVERY_S
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Queries with promises under one kind of traffic."""
+
+    name: str
+    title: str
+    traffic: str
+    """U (random per second) or bursty."""
+    deadlines_s: dict[str, float]
+
+    @property
+    def query_set(self) -> str:
+        """The queries, whatever their promises: what a calibration is made for."""
+        return "+".join(sorted(self.deadlines_s))
+
+    def queries(self, rate: float) -> tuple[BenchQuery, ...]:
+        """Every query with `rate` reports per second on average."""
+        text = traffic_text(self.traffic, rate)
+        return tuple(BenchQuery(name, deadline_s, text) for name, deadline_s in self.deadlines_s.items())
+
+
+def traffic_text(kind: str, rate: float) -> str:
+    """`rate` is the mean, also under bursts."""
+    if kind == "U":
+        return f"U({rate:.0f})"
+    if kind == "B":
+        return f"B({rate:.0f})"
+    return f"burst({rate / _BURST_MEAN:.0f}, x{BURST_FACTOR}, {BURST_S}s, every {BURST_EVERY_S}s)"
+
+
+def _equal(deadline_s: int, traffic: str) -> Scenario:
+    deadlines_s = {name: float(deadline_s) for name in ("lr1", "lr2", "lr3")}
+    title = f"LR1-3, deadline {deadline_s} s, {_TRAFFIC_TITLES[traffic]}"
+    return Scenario(f"equal-{deadline_s}-{traffic.lower()}", title, traffic, deadlines_s)
+
+
+def _mixed(traffic: str) -> Scenario:
+    deadlines_s = {"alerts": 1.5, "lr2": 6.0, "lr3": 20.0, "lr1": 20.0}
+    title = f"mixed deadlines (alerts 1.5 s, LR2 6 s, LR3 20 s, LR1 20 s), {_TRAFFIC_TITLES[traffic]}"
+    return Scenario(f"mixed-{traffic.lower()}", title, traffic, deadlines_s)
+
+
+_TRAFFIC_TITLES = {
+    "U": "random rate per second",
+    "bursty": f"bursts of {BURST_FACTOR}x, {BURST_S} s in {BURST_EVERY_S}",
+}
+
+SCENARIOS = {
+    scenario.name: scenario
+    for traffic in ("U", "bursty")
+    for scenario in (_mixed(traffic), *(_equal(deadline_s, traffic) for deadline_s in (5, 8, 10)))
+}
+
+CONTENDERS = {
+    contender.name: contender
+    for contender in (
+        Contender("sb-fifo", "stock FIFO, trigger = deadline", trigger_share=1.0, mode="FIFO"),
+        Contender("sb-fair", "stock FAIR, trigger = deadline", trigger_share=1.0),
+        Contender("trigger-0", "stock FAIR, trigger 0", trigger_share=0.0),
+        Contender("qspark-fair", "Q-Spark's admission, FAIR", "qspark", "fair"),
+        Contender("zstream-edf", "zStream DB-EDF", "zstream", "edf"),
+        Contender("zstream-rdas", "zStream DB-RDAS", "zstream", "rdas"),
+        Contender("slo-edf", "Headgate (slo, EDF)", "slo", "edf"),
+        Contender("slo-rdas", "Headgate (slo, RDAS)", "slo", "rdas"),
+        Contender("admission-only", "only Headgate's admission (FAIR)", "slo", "fair"),
+        Contender("scheduling-only", "only EDF (trigger = deadline)", "observe", "edf", trigger_share=1.0),
+    )
+}
+
+SWEEP_SHARES = (0.0, 0.1, 0.25, 0.5, 1.0)
+"""Fixed triggers that an expert would try, as shares of each query's deadline; 0 is Spark's default."""
+
+
+def static(share: float, mode: str) -> Contender:
+    """Stock Spark with one choice of triggers and scheduler."""
+    for known in (CONTENDERS["trigger-0"], CONTENDERS["sb-fair"], CONTENDERS["sb-fifo"]):
+        if (known.trigger_share, known.mode) == (share, mode):
+            return known
+    trigger = "trigger 0" if share == 0 else f"trigger = {share:g} x deadline"
+    return Contender(f"static-{share:g}-{mode.lower()}", f"stock {mode}, {trigger}", trigger_share=share, mode=mode)
+
+
+def find_contender(name: str) -> Contender:
+    """A contender by its name, also one of the sweep's."""
+    if name in CONTENDERS:
+        return CONTENDERS[name]
+    share, _, mode = name.removeprefix("static-").partition("-")
+    return static(float(share), mode.upper())

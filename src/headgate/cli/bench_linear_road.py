@@ -1,0 +1,97 @@
+"""``headgate bench linear-road``: which programme to measure, its progress, and what came out."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headgate.errors import BadParameter
+
+if TYPE_CHECKING:
+    from headgate.bench.linear_road.judge import Programme
+
+PARTS = ("cells", "mixed", "modules", "scaling", "capacity", "saturation")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--quick", action="store_true", help="about 10 minutes on two cores, one repeat")
+    parser.add_argument("--parts", metavar="P,…", help=f"some of {', '.join(PARTS)} (default all)")
+    parser.add_argument("--scenarios", metavar="S,…", help="some scenarios, such as mixed-bursty or equal-8-u")
+    parser.add_argument("--loads", metavar="L,…", help="loads instead of the programme's own, such as 0.5,0.8")
+    parser.add_argument("--repeats", type=int, metavar="N", help="fresh applications per contender (default 3)")
+    parser.add_argument("--seconds", type=float, metavar="S", help="each measurement (default 60)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the traffic (default 1)")
+    parser.add_argument("--best-static", metavar="NAME", help="skip the sweep: this setting, such as static-0.25-fair")
+    parser.add_argument(
+        "--out", default="headgate-bench", metavar="DIR", help="results; an interrupted run goes on there"
+    )
+    parser.add_argument("--plan", action="store_true", help="only say what would be measured and how long it takes")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+
+
+def run(parsed: argparse.Namespace) -> Any:
+    from headgate.bench.linear_road.judge import Judge
+    from headgate.bench.linear_road.report import write_report
+    from headgate.bench.linear_road.scenarios import find_contender
+    from headgate.bench.linear_road.store import Store
+    from headgate.engine.session import local_cores
+
+    programme = programme_of(parsed, local_cores())
+    settings = {
+        "repeats": programme.repeats, "measure_s": programme.measure_s, "settle_s": programme.settle_s,
+        "seed": programme.seed, "parts": [part.name for part in programme.parts],
+    }  # fmt: skip
+    store = Store(Path(parsed.out), command_line(sys.argv), settings)
+    if parsed.best_static:
+        find_contender(parsed.best_static)
+        known = store.data["best_static"]
+        known |= {name: parsed.best_static for name in programme.needs_sweep if name not in known}
+    judge = Judge(programme, store, local_cores(), _progress)
+    if parsed.plan:
+        print(f"{', '.join(programme.scenarios)}: about {_minutes(judge.remaining_s())}")
+        return 0
+    judge.run()
+    report = write_report(store.data, store.path.parent / "report.html")
+    print(f"results: {store.path}\nreport:  {report}", file=sys.stderr)
+    return store.data
+
+
+def command_line(words: list[str]) -> str:
+    return " ".join(["headgate", *words[1:]])
+
+
+def programme_of(parsed: argparse.Namespace, cores: int) -> Programme:
+    """The quick or the full programme, narrowed to what was asked for."""
+    from headgate.bench.linear_road.programmes import full, quick
+
+    programme = quick() if parsed.quick else full(cores)
+    if parsed.parts:
+        programme = programme.only_parts(_chosen("--parts", parsed.parts, PARTS))
+    if parsed.scenarios:
+        from headgate.bench.linear_road.scenarios import SCENARIOS
+
+        programme = programme.only_scenarios(_chosen("--scenarios", parsed.scenarios, tuple(SCENARIOS)))
+    if parsed.loads:
+        loads = tuple(float(word) for word in parsed.loads.split(","))
+        programme = replace(programme, parts=tuple(replace(part, loads=loads) for part in programme.parts))
+    changes = {"repeats": parsed.repeats, "measure_s": parsed.seconds, "seed": parsed.seed}
+    return replace(programme, **{key: value for key, value in changes.items() if value is not None})
+
+
+def _chosen(parameter: str, text: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    chosen = tuple(text.split(","))
+    for name in chosen:
+        if name not in known:
+            raise BadParameter(parameter, name, "there is none of this name", f"use some of {', '.join(known)}")
+    return chosen
+
+
+def _progress(text: str, took_s: float, left_s: float) -> None:
+    print(f"[{_minutes(took_s)}, about {_minutes(left_s)} left] {text}", file=sys.stderr, flush=True)
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} h" if seconds >= 5400 else f"{seconds / 60:.0f} min"
