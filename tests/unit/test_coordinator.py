@@ -135,9 +135,10 @@ def test_an_unknown_gate_runs_open_and_is_told_once(bench: Bench, capfd: pytest.
 def test_the_end_of_a_batch_wakes_the_gate_that_waits_for_it(bench: Bench) -> None:
     bench.add("runs", "a", rule="observe")
     bench.add("waits", "b", rule="slo", deadline_s=60.0)
-    running, waiting = bench.client("a"), bench.client("b")
+    bench.add("runs too", "c", rule="observe")
+    running, waiting, another = bench.client("a"), bench.client("b"), bench.client("c")
     now_s = time.time()
-    assert running.ask(1_000, now_s, now_s) == Opened(None)
+    assert running.ask(1_000, now_s, now_s) == another.ask(1_000, now_s, now_s) == Opened(None)
     verdict = waiting.ask(1_000, now_s - 40.0, now_s)
     assert isinstance(verdict, Wait) and verdict.seconds > 5.0
     ender = threading.Timer(0.1, lambda: running.ask(0, None, time.time()))

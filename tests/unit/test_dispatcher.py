@@ -229,8 +229,8 @@ def test_when_a_batch_ends_the_most_urgent_waiting_query_is_woken() -> None:
     d.queries["later"].config = GateConfig("later", Promise(60.0), find_rule("slo"))
     ask(d, "runs", 10.0, age_s=4.9)
     assert d.queries["runs"].round is not None
-    assert isinstance(ask(d, "soon", 10.1, age_s=2.5), Hold)
-    assert isinstance(ask(d, "later", 10.1, age_s=35.0), Hold)
+    assert isinstance(ask(d, "soon", 10.1, age_s=0.8), Hold)
+    assert isinstance(ask(d, "later", 10.1, age_s=0.8), Hold)
     assert list(d.wakeable(10.2, ended=False)) == []
     ask(d, "runs", 10.4, rows=0)
     assert next(d.wakeable(10.4, ended=True)) == "soon"

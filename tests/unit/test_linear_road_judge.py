@@ -53,10 +53,10 @@ class Instant:
         share = self.contender.trigger_share if query.trigger_s is None else query.trigger_s / query.deadline_s
         most = 9_000 if share is None else 6_000 if share == 0.25 and self.contender.mode == "FAIR" else 4_000
         late = 0.0 if rate <= most else 0.5
-        rows = int(rate)
+        rows = int(rate * (query.trigger_s or 1.0))
         return {
             "violation_rate": late, "keeps_promise": not late, "rows": rows, "rows_per_s": min(rate, 10_000.0),
-            "batch_times": [(rows, 0.2 + 1e-5 * rows * (query.trigger_s or 1))] * 3,
+            "batch_times": [(rows, 0.2 + 2e-5 * rows)] * 3,
         }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from headgate.errors import BadParameter
 
 if TYPE_CHECKING:
-    from headgate.bench.linear_road.judge import Programme
+    from headgate.bench.linear_road.programmes import Programme
 
 PARTS = ("cells", "mixed", "modules", "scaling", "capacity", "saturation")
 

@@ -36,7 +36,7 @@ DEFAULTS = (
     Setting(
         "spark.sql.shuffle.partitions",
         "{tasks}",
-        "two tasks a core: 200 tiny ones cost more than most batches' work, long ones block urgent queries",
+        "four tasks a core: 200 tiny ones cost more than most batches' work, long ones block urgent queries",
     ),
     Setting("spark.sql.streaming.stateStore.providerClass", ROCKSDB, "state off the heap: no long GC pauses"),
     Setting(
@@ -94,7 +94,7 @@ def session(
     if master is not None or "PYSPARK_GATEWAY_PORT" not in os.environ:  # spark-submit has chosen a master already
         builder = builder.master(master or "local[*]")
     for setting in defaults(local="PYSPARK_GATEWAY_PORT" not in os.environ and _is_local(master)):
-        builder = builder.config(setting.key, setting.value.format(tasks=2 * _cores_of(master), heap=_heap()))
+        builder = builder.config(setting.key, setting.value.format(tasks=4 * _cores_of(master), heap=_heap()))
     for key, value in (conf or {}).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()

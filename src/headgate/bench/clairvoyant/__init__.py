@@ -19,7 +19,6 @@ Records are handled in buckets: a bucket can be taken when its last instant is o
 of its first instant would be. Both are against the schedule, by at most `BUCKET_S` each.
 """
 
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

@@ -19,7 +19,7 @@ PER_CORE = 4_000
 TRIGGERS_S = (1.0, 4.0)
 """Two batch sizes give the two parts of the cost."""
 
-_ALONE_S = ((8.0, 10.0), (6.0, 18.0))
+_ALONE_S = ((6.0, 8.0), (4.0, 14.0))
 _SATURATED_S = (20.0, 45.0)
 """Seconds to settle and to measure: the join's state holds 30 s of reports before it is as large as it gets."""
 
@@ -67,7 +67,7 @@ def saturated(queries: Sequence[str], costs: dict[str, Any]) -> Cell:
 
 
 def reached_rate(found: Outcome, costs: dict[str, Any]) -> float:
-    """The rate into each query that the machine has served; weighted by cost, as some queries got further than others."""
+    """The rate into each query that was served; weighted by cost, as some queries get further than others."""
     weights = {name: costs[name]["per_row_s"] for name in found.queries}
     done = sum(found.queries[name]["rows_per_s"] * weight for name, weight in weights.items())
     return float(done / sum(weights.values()))

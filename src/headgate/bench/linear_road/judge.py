@@ -76,13 +76,13 @@ class Judge:
         cell_s = programme.settle_s + programme.measure_s + CELL_OVERHEAD_S
         seconds = 0.0
         if known["calibration"] is None:
-            seconds += APPLICATION_S + 2 * WARM_UP_S + 200 + 80 * len(programme.query_sets)
+            seconds += APPLICATION_S + WARM_UP_S + 30 + 200 + 80 * len(programme.query_sets)
         missing = [name for name in programme.needs_sweep if name not in known["best_static"]]
         tries = len(missing) * len(programme.sweep_shares) * len(programme.sweep_modes)
         seconds += max(0, tries - (len(known["sweep"]) if missing else 0)) * 1.5 * cell_s
         for visit in self.visits():
             cells = len(visit.cells) + PROBES * len(visit.searches) + visit.saturation
-            seconds += APPLICATION_S + 2 * WARM_UP_S + cells * cell_s
+            seconds += APPLICATION_S + WARM_UP_S + 30 + cells * cell_s
         return seconds
 
     # ---- what is left
@@ -199,7 +199,9 @@ class Judge:
         for name, load in sorted({(run["scenario"], run["load"]) for run in runs} - known):
             self.runner.say(f"clairvoyant limit of {name} at load {load:g}")
             skip_s = self.programme.settle_s
-            rates = limit(self._clairvoyant(SCENARIOS[name], load), skip_s + self.programme.measure_s + 30, skip_s=skip_s)
+            rates = limit(
+                self._clairvoyant(SCENARIOS[name], load), skip_s + self.programme.measure_s + 30, skip_s=skip_s
+            )
             self.store.append("limit", {"scenario": name, "load": load, "violation_rates": rates})
 
     def _clairvoyant(self, scenario: Scenario, load: float) -> list[ClairvoyantQuery]:

@@ -81,8 +81,9 @@ CONTENDERS = {
     )
 }
 
-SWEEP_SHARES = (0.0, 0.1, 0.25, 0.5, 1.0)
-"""Fixed triggers that an expert would try, as shares of each query's deadline; 0 is Spark's default."""
+SWEEP_SHARES = (0.0, 0.25, 0.5)
+"""Fixed triggers that an expert would try, as shares of each query's deadline; 0 is Spark's default.
+The papers' choice, the whole deadline, is measured in the cells: half of its records are late by design."""
 
 
 def static(share: float, mode: str) -> Contender:

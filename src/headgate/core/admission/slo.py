@@ -95,7 +95,7 @@ def _decide(snapshot: Snapshot, query: QueryView, *, steal: bool) -> Decision:
         return _hold(plan, plan.latest_start_s, "buffer", f"buffers until its latest safe start, {plan.text}")
     early = _early_start(snapshot, query, waiting, rows)
     if early.at_s <= snapshot.now_s:
-        return _open(plan, "early", f"{early.why}, {plan.text}", _limit(query, rows))
+        return _open(query, plan, "early", f"{early.why}, {plan.text}", _limit(query, rows))
     return _hold(plan, min(plan.latest_start_s, early.at_s), "busy", f"{early.why}, {plan.text}")
 
 
@@ -233,11 +233,11 @@ def _start_due(now_s: float, query: QueryView, waiting: Waiting, plan: _Plan, co
     budget_s = query.due_at_s - SAFETY_S - now_s
     rows = query.cost.rows_within(budget_s, plan.overlap, query.promise.slo)
     if waiting.rows <= rows or budget_s >= plan.expected_s:
-        return _open(plan, "due", f"its latest safe start, {plan.text}", _limit(query, considerate))
+        return _open(query, plan, "due", f"its latest safe start, {plan.text}", _limit(query, considerate))
     # A sliver that fits would waste the fixed cost and let the backlog grow.
     if rows >= _rows_worth_a_batch(query, waiting) and query.divisible:
         limit = _limit(query, min(rows, considerate))
-        return _open(plan, "fits", f"takes the oldest {limit or rows:,} that still fit, {plan.text}", limit)
+        return _open(query, plan, "fits", f"takes the oldest {limit or rows:,} that still fit, {plan.text}", limit)
     return _late(query, waiting, plan, considerate)
 
 
@@ -249,7 +249,7 @@ def _late(query: QueryView, waiting: Waiting, plan: _Plan, considerate: float) -
     enough = max(rows, _rows_worth_a_batch(query, waiting), 2 * int(query.cost.mean_rows))
     limit = _limit(query, min(enough, considerate))
     taking = "" if limit is None else f"takes the oldest {limit:,}, "
-    return _open(plan, "late", f"can no longer be in time, starts at once, {taking}{plan.text}", limit)
+    return _open(query, plan, "late", f"can no longer be in time, starts at once, {taking}{plan.text}", limit)
 
 
 def _rows_worth_a_batch(query: QueryView, waiting: Waiting) -> int:
@@ -270,10 +270,9 @@ def _rows_keeping_up(query: QueryView, waiting: Waiting, others_busy: float = 0.
     return KEEPING_UP * waiting.rate_rows_s * cost.fixed_s / left_over
 
 
-def _open(plan: _Plan, code: str, reason: str, max_rows: int | None) -> Decision:
-    return Decision(
-        True, code, reason, max_rows=max_rows, latest_start_s=plan.latest_start_s, predicted_s=plan.expected_s
-    )
+def _open(query: QueryView, plan: _Plan, code: str, reason: str, max_rows: int | None) -> Decision:
+    expected_s = plan.expected_s if max_rows is None else query.cost.expected_s(max_rows, plan.overlap)
+    return Decision(True, code, reason, max_rows=max_rows, latest_start_s=plan.latest_start_s, predicted_s=expected_s)
 
 
 def _hold(plan: _Plan, until_s: float, code: str, reason: str) -> Decision:
