@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from headgate.workloads.columns import record_batch
+
 SCHEMA_DDL = "timestamp timestamp, value bigint"
 
 # PySpark refuses batches of a Python source whose timestamps are not microseconds in UTC.
@@ -24,4 +26,4 @@ class Counter:
     def batch(self, first: int, last: int, stamps_s: NDArray[np.float64]) -> pa.RecordBatch:
         """The records first..last-1, which arrived at `stamps_s` (seconds since the epoch)."""
         stamps_us = np.rint(np.asarray(stamps_s) * 1e6).astype(np.int64)
-        return pa.record_batch([pa.array(stamps_us, _SCHEMA[0].type), np.arange(first, last)], schema=_SCHEMA)
+        return record_batch([stamps_us, np.arange(first, last, dtype=np.int64)], _SCHEMA)

@@ -21,6 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from headgate.errors import BadParameter
+from headgate.workloads.columns import record_batch
 
 SCHEMA_DDL = "timestamp timestamp, vehicle int, speed int, highway int, lane int, direction int, segment int"
 
@@ -95,7 +96,7 @@ class LinearRoad:
         report, vehicle = np.divmod(np.arange(first, last, dtype=np.int64), self.vehicles)
         stamps_us = np.rint(np.asarray(stamps_s) * 1e6).astype(np.int64)
         columns = [column.astype(np.int32) for column in self._columns(vehicle, report)]
-        return pa.record_batch([pa.array(stamps_us, _SCHEMA[0].type), *columns], schema=_SCHEMA)
+        return record_batch([stamps_us, *columns], _SCHEMA)
 
     def _columns(self, vehicle: Ints, report: Ints) -> tuple[Ints, ...]:
         """The columns after the timestamp, in the schema's order."""

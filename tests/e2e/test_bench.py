@@ -1,0 +1,45 @@
+"""A contender's application on a real Spark: what a benchmark believes must be true of small runs too."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.bench.application import Application
+from headgate.bench.linear_road.scenarios import find_contender
+from headgate.bench.plan import BenchQuery, Cell
+from headgate.errors import HeadgateError
+
+pytestmark = pytest.mark.e2e
+
+
+def test_a_contender_measures_cell_after_cell() -> None:
+    queries = (BenchQuery("alerts", 5.0, "B(500)"), BenchQuery("lr1", 20.0, "B(500)"))
+    with Application(find_contender("slo-edf")) as app:
+        first = app.run(Cell(queries, settle_s=12.0, measure_s=8.0))
+        hopeless = (BenchQuery("alerts", 0.05, "B(500)"),)
+        second = app.run(Cell(hopeless, settle_s=1.0, measure_s=60.0, give_up=True))
+    assert set(first.queries) == {"alerts", "lr1"}
+    assert not first.aborted
+    assert first.cpu_s > 0 and 8.0 <= first.measured_s < 20.0
+    for found in first.queries.values():
+        # What arrived within the measured time is counted, whichever batch it was in.
+        assert found["rows"] >= 0.7 * 500 * 8
+        assert found["cdf"][-1][1] == 1.0
+        assert found["batch_max_cdf"][-1][0] == pytest.approx(found["max_s"], rel=0.05)
+    assert second.aborted and second.measured_s < 50.0
+    assert not second.queries["alerts"]["keeps_promise"]
+
+
+def test_records_without_a_result_are_late() -> None:
+    #  one batch every 60 s: nothing that arrives after the first one has a result, and its deadline passes
+    queries = (BenchQuery("alerts", 2.0, "B(500)", trigger_s=60.0),)
+    with Application(find_contender("sb-fifo")) as app:
+        found = app.run(Cell(queries, settle_s=8.0, measure_s=6.0)).queries["alerts"]
+    assert found["left_late_rows"] > 500
+    assert not found["keeps_promise"]
+
+
+def test_a_contender_that_fails_says_why() -> None:
+    nonsense = (BenchQuery("alerts", 5.0, "B(nothing)"),)
+    with Application(find_contender("trigger-0")) as app, pytest.raises(HeadgateError, match=r"B\(nothing\)"):
+        app.run(Cell(nonsense, settle_s=1.0, measure_s=1.0))
