@@ -24,7 +24,7 @@ PROGRAMME = Programme(
     capacity=("mixed-u",),
     saturation=("trigger-0",),
     repeats=2,
-    sweep_shares=(0.0, 0.25),
+    sweep=("trigger-0", "static-0.25-fair", "static-0-fifo", "static-0.25-fifo"),
 )
 
 
@@ -103,6 +103,16 @@ def test_what_was_interrupted_goes_on_where_it_stopped(tmp_path: Path, instant: 
     assert len(instant) == done
 
 
+def test_a_wider_programme_calibrates_what_is_new(tmp_path: Path, instant: list[Any]) -> None:
+    judge(tmp_path, replace(PROGRAMME, repeats=1)).run()
+    known = read_results(tmp_path)["calibration"]["query_sets"]
+    before = len(instant)
+    wider = judge(tmp_path, Programme(parts=(Part("cells", ("equal-8-u",), (0.5,), ("slo-edf",)),), repeats=1))
+    wider.run()
+    assert [name for name, _ in instant[before:]] == ["trigger-0", "slo-edf"]
+    assert set(wider.store.data["calibration"]["query_sets"]) == {*known, "lr1+lr2+lr3"}
+
+
 def test_other_settings_do_not_go_on_with_the_same_results(tmp_path: Path, instant: list[Any]) -> None:
     judge(tmp_path).store.save()
     with pytest.raises(BadParameter, match=r"measure_s=60"):
@@ -151,4 +161,7 @@ def test_static_settings_have_one_name_each() -> None:
     assert static(0.0, "FAIR").name == "trigger-0"
     assert static(1.0, "FIFO").name == "sb-fifo"
     assert find_contender("static-0.25-fifo") == static(0.25, "FIFO")
+    for nonsense in ("fastest", "static-x-fair", "static-0.5-lifo"):
+        with pytest.raises(BadParameter, match=nonsense):
+            find_contender(nonsense)
     assert static(0.25, "FIFO").stock and not find_contender("scheduling-only").stock

@@ -24,6 +24,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--repeats", type=int, metavar="N", help="fresh applications per contender (default 3)")
     parser.add_argument("--seconds", type=float, metavar="S", help="each measurement (default 60)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the traffic (default 1)")
+    parser.add_argument(
+        "--sweep", metavar="NAME,…", help="stock settings to choose from, such as trigger-0,static-0.25-fair"
+    )
     parser.add_argument("--best-static", metavar="NAME", help="skip the sweep: this setting, such as static-0.25-fair")
     parser.add_argument(
         "--out", default="headgate-bench", metavar="DIR", help="results; an interrupted run goes on there"
@@ -46,7 +49,7 @@ def run(parsed: argparse.Namespace) -> Any:
     }  # fmt: skip
     store = Store(Path(parsed.out), command_line(sys.argv), settings)
     if parsed.best_static:
-        find_contender(parsed.best_static)
+        find_contender(parsed.best_static)  # refuses what does not exist
         known = store.data["best_static"]
         known |= {name: parsed.best_static for name in programme.needs_sweep if name not in known}
     judge = Judge(programme, store, local_cores(), _progress)
@@ -66,17 +69,18 @@ def command_line(words: list[str]) -> str:
 def programme_of(parsed: argparse.Namespace, cores: int) -> Programme:
     """The quick or the full programme, narrowed to what was asked for."""
     from headgate.bench.linear_road.programmes import full, quick
+    from headgate.bench.linear_road.scenarios import SCENARIOS, find_contender
 
     programme = quick() if parsed.quick else full(cores)
     if parsed.parts:
         programme = programme.only_parts(_chosen("--parts", parsed.parts, PARTS))
     if parsed.scenarios:
-        from headgate.bench.linear_road.scenarios import SCENARIOS
-
         programme = programme.only_scenarios(_chosen("--scenarios", parsed.scenarios, tuple(SCENARIOS)))
     if parsed.loads:
         loads = tuple(float(word) for word in parsed.loads.split(","))
         programme = replace(programme, parts=tuple(replace(part, loads=loads) for part in programme.parts))
+    if parsed.sweep:
+        programme = replace(programme, sweep=tuple(find_contender(name).name for name in parsed.sweep.split(",")))
     changes = {"repeats": parsed.repeats, "measure_s": parsed.seconds, "seed": parsed.seed}
     return replace(programme, **{key: value for key, value in changes.items() if value is not None})
 

@@ -63,8 +63,7 @@ class Judge:
 
     def run(self) -> None:
         """Everything that is missing."""
-        if self.store.data["calibration"] is None:
-            self._calibrate()
+        self._calibrate()
         sweep(self.runner)
         for visit in self.visits():
             self._attend(visit)
@@ -75,10 +74,11 @@ class Judge:
         programme, known = self.programme, self.store.data
         cell_s = programme.settle_s + programme.measure_s + CELL_OVERHEAD_S
         seconds = 0.0
-        if known["calibration"] is None:
-            seconds += APPLICATION_S + WARM_UP_S + 30 + 200 + 80 * len(programme.query_sets)
+        calibrated = (known["calibration"] or {"query_sets": {}})["query_sets"]
+        if new := [key for key in programme.query_sets if key not in calibrated]:
+            seconds += APPLICATION_S + WARM_UP_S + 30 + (0 if calibrated else 200) + 80 * len(new)
         missing = [name for name in programme.needs_sweep if name not in known["best_static"]]
-        tries = len(missing) * len(programme.sweep_shares) * len(programme.sweep_modes)
+        tries = len(missing) * len(programme.sweep)
         seconds += max(0, tries - (len(known["sweep"]) if missing else 0)) * 1.5 * cell_s
         for visit in self.visits():
             cells = len(visit.cells) + PROBES * len(visit.searches) + visit.saturation
@@ -137,13 +137,18 @@ class Judge:
     # ---- doing it
 
     def _calibrate(self) -> None:
-        say, sets = self.runner.say, self.programme.query_sets
+        """The costs and rates that are not known yet: a programme may be widened later."""
+        say, known = self.runner.say, self.store.data["calibration"] or {"query_sets": {}, "queries": {}}
+        sets = {key: queries for key, queries in self.programme.query_sets.items() if key not in known["query_sets"]}
+        if not sets:
+            return
         names = list(dict.fromkeys(name for queries in sets.values() for name in queries))
         say("calibration: warming up until batch times stop falling")
         with Application(CONTENDERS["trigger-0"]) as app:
             app.run(warm_up(names, calibration.PER_CORE * self.cores / 2))
-            costs = calibration.query_costs(app, names, self.cores, say)
-            rates = {}
+            new = [name for name in names if name not in known["queries"]]
+            costs = known["queries"] | calibration.query_costs(app, new, self.cores, say)
+            rates = dict(known["query_sets"])
             for key, queries in sets.items():
                 rates[key] = calibration.reached_rate(app.run(calibration.saturated(queries, costs)), costs)
                 say(f"load 1.0 for {key}: {rates[key]:,.0f} reports/s into each")

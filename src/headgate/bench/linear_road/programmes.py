@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headgate.bench.linear_road.scenarios import SCENARIOS, SWEEP_SHARES
+from headgate.bench.linear_road.scenarios import SCENARIOS, SWEEP_SHARES, static
 
 BEST = "best-static"
 """Stands for the stock setting that the sweep found for a scenario."""
@@ -42,8 +42,8 @@ class Programme:
     measure_s: float = 60.0
     settle_s: float = 15.0
     seed: int = 1
-    sweep_shares: tuple[float, ...] = SWEEP_SHARES
-    sweep_modes: tuple[str, ...] = ("FAIR", "FIFO")
+    sweep: tuple[str, ...] = tuple(static(share, mode).name for mode in ("FAIR", "FIFO") for share in SWEEP_SHARES)
+    """Stock settings among which the best static one is found."""
 
     def only_parts(self, names: tuple[str, ...]) -> Programme:
         """Without the parts that are not named."""

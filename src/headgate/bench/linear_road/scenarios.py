@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headgate.bench.plan import BenchQuery, Contender
+from headgate.errors import BadParameter
 
 BURST_FACTOR, BURST_S, BURST_EVERY_S = 3, 5, 30
 """Bursts of three times the base rate for 5 s in every 30 s."""
@@ -100,4 +101,9 @@ def find_contender(name: str) -> Contender:
     if name in CONTENDERS:
         return CONTENDERS[name]
     share, _, mode = name.removeprefix("static-").partition("-")
+    if not name.startswith("static-") or mode not in ("fair", "fifo") or not share.replace(".", "", 1).isdigit():
+        known = ", ".join(CONTENDERS)
+        raise BadParameter(
+            "contender", name, "there is none of this name", f"use static-SHARE-fair, static-SHARE-fifo, {known}"
+        )
     return static(float(share), mode.upper())

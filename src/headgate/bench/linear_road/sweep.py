@@ -6,8 +6,9 @@ from headgate.bench.application import Application
 from headgate.bench.linear_road.runner import Runner
 from headgate.bench.linear_road.scenarios import SCENARIOS, find_contender, static
 from headgate.bench.linear_road.search import CapacitySearch
+from headgate.bench.plan import Contender
 
-START, STRIDE = 0.35, 1.35
+START, STRIDE = 0.45, 1.35
 """A coarse search: it need only rank the settings; the best one is searched again, finely, turn by turn with ours."""
 
 
@@ -15,12 +16,13 @@ def sweep(runner: Runner) -> None:
     """Find the best static setting of every scenario that needs one and has none yet."""
     best, programme = runner.store.data["best_static"], runner.programme
     missing = [name for name in programme.needs_sweep if name not in best]
-    for mode in programme.sweep_modes if missing else ():
+    settings = [find_contender(name) for name in programme.sweep]
+    for mode in ("FAIR", "FIFO") if missing else ():
         todo = [
-            (scenario, share)
+            (scenario, setting)
             for scenario in missing
-            for share in programme.sweep_shares
-            if not _tried(runner, scenario, static(share, mode).name)
+            for setting in settings
+            if setting.mode == mode and not _tried(runner, scenario, setting.name)
         ]
         if todo:
             _try_triggers(runner, mode, todo)
@@ -40,13 +42,13 @@ def _best(runner: Runner, scenario: str) -> str:
     return str(max(tried, key=lambda entry: (entry["load"], -entry["worst_violation_rate"]))["contender"])
 
 
-def _try_triggers(runner: Runner, mode: str, todo: list[tuple[str, float]]) -> None:
+def _try_triggers(runner: Runner, mode: str, todo: list[tuple[str, Contender]]) -> None:
     """All triggers of one scheduler in one application: a trigger belongs to a query, not to Spark."""
     with Application(static(0.0, mode)) as app:
         runner.warm(app, SCENARIOS[todo[0][0]])
-        for name, share in todo:
+        for name, setting in todo:
             search = CapacitySearch(START, stride=STRIDE, precision=1.01 * STRIDE)
-            probes = runner.search(app, SCENARIOS[name], search, "sweep", share)
+            probes = runner.search(app, SCENARIOS[name], search, "sweep", setting.trigger_share)
             late = [probe["worst_violation_rate"] for probe in probes if probe["kept"] or not search.capacity]
-            entry = {"scenario": name, "contender": static(share, mode).name, "load": search.capacity}
+            entry = {"scenario": name, "contender": setting.name, "load": search.capacity}
             runner.store.append("sweep", entry | {"worst_violation_rate": min(late), "probes": probes})
