@@ -132,7 +132,8 @@ class Bench:
         return False
 
     def _rows(self) -> dict[str, int]:
-        return {name: summary.rows for name, summary in self.hg.recorder.summaries().items()}
+        """Records with a result. Not Spark's count of rows: a join of a stream with itself reads each record twice."""
+        return {name: summary.datasets for name, summary in self.hg.recorder.summaries().items()}
 
     def _drain(self, cell: Cell, end_at_s: float) -> None:
         """Records that arrived within the measured time but have no result yet count too: wait for their batch."""
@@ -151,15 +152,19 @@ class Bench:
         return {summary.query: summary.to_json() | self._more(summary) for summary in summaries}
 
     def _more(self, summary: QuerySummary) -> dict[str, Any]:
-        batches = self.hg.recorder.batches(summary.query)
-        maxima = sorted(batch.latency.max_s for batch in batches if batch.latency is not None)
+        batches = [batch for batch in self.hg.recorder.batches(summary.query) if batch.latency is not None]
+        sizes = [batch.latency.rows for batch in batches if batch.latency]
+        maxima = sorted(batch.latency.max_s for batch in batches if batch.latency)
+        span_s = batches[-1].finished_at_s - batches[0].finished_at_s if batches else 0.0
         return {
+            "rows": summary.datasets,
+            "rows_per_s": sum(sizes[1:]) / span_s if span_s > 0 else 0.0,
             "mean_s": summary.latencies.mean_s,
             "cdf": _cdf(summary.latencies),
             "batch_max_cdf": [(value, (index + 1) / len(maxima)) for index, value in enumerate(maxima)],
             "batch_max_p95_s": maxima[min(len(maxima) - 1, int(0.95 * len(maxima)))] if maxima else None,
             "batch_max_mean_s": sum(maxima) / len(maxima) if maxima else None,
-            "batch_times": [(batch.rows, round(batch.duration_s, 4)) for batch in batches],
+            "batch_times": [(rows, round(b.duration_s, 4)) for rows, b in zip(sizes, batches, strict=True)],
         }
 
 
