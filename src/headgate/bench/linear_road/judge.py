@@ -176,16 +176,13 @@ class Judge:
         self.store.append("capacity", entry | {"rate": self.runner.rate(scenario, search.capacity), "probes": probes})
 
     def _first_load(self, scenario: str, contender: str) -> float:
-        """Where an earlier repeat (or the sweep) ended; a search that starts near its goal is short."""
-        for kind in ("capacity", "sweep"):
-            loads = [
-                entry["load"]
-                for entry in self.store.data[kind]
-                if (entry["scenario"], entry["contender"]) == (scenario, contender) and entry["load"] > 0
-            ]
-            if loads:
-                return float(median(loads))
-        return FIRST_LOAD
+        """Where an earlier repeat ended, or the sweep, or anybody; a search that starts near its goal is short."""
+        known = [entry for kind in ("capacity", "sweep") for entry in self.store.data[kind] if entry["load"] > 0]
+        here = [entry for entry in known if entry["scenario"] == scenario]
+        own = [entry["load"] for entry in here if entry["contender"] == contender]
+        if own:
+            return float(median(own))
+        return max((float(entry["load"]) for entry in here), default=FIRST_LOAD)
 
     def _saturate(self, app: Application, visit: Visit) -> None:
         known = self.store.data["calibration"]

@@ -7,8 +7,8 @@ Before that moment a batch may start early if there is room and no other promise
 moment it starts. If it can no longer be in time it starts at once.
 
 Spark does not take a core back from a running task, so a batch is *considerate*: beside queries with tighter deadlines
-it takes only so many rows as are done within a share of theirs, and starts as soon as it has them instead of hoarding
-until its own deadline. Only what keeping up with the arrivals needs goes beyond that.
+it takes only so many rows that they need not wait long for one of its tasks, and starts as soon as it has them instead
+of hoarding until its own deadline. Only what keeping up with the arrivals needs goes beyond that.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ PATIENCE = 1.5
 single tasks leave cores unused that a second batch can fill."""
 
 CONSIDERATE_SHARE = 0.75
-"""A batch takes at most this share of the tightest other deadline. Not less: what the other waits for is not the whole
-batch but one of its tasks, and there are several to a core."""
+"""A batch takes at most this share of the tightest other deadline. What the other waits for is one of its tasks, not the
+whole batch, but tasks are of unequal length and the other's own batch needs its time too."""
 
 KEEPING_UP = 1.3
 """... but enough that batches of that size, one after another, work off this much more than arrives."""
