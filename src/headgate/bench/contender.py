@@ -105,7 +105,7 @@ class Bench:
         return folder
 
     def _settle(self, cell: Cell) -> None:
-        self._pause(cell.settle_s, f"{cell.title} settling, not counted,")
+        self._pause(cell.settle_s, f"{cell.title} warming up, not counted,")
         give_up_s = time.monotonic() + LONGEST_WARM_UP_S - cell.settle_s
         while cell.until_steady and time.monotonic() < give_up_s:
             if not still_falling(self.hg.recorder.batches(), time.time()):
