@@ -39,8 +39,8 @@ PATIENCE = 1.5
 single tasks leave cores unused that a second batch can fill."""
 
 CONSIDERATE_SHARE = 0.75
-"""A batch takes at most this share of the tightest other deadline. What the other waits for is one of its tasks, not the
-whole batch, but tasks are of unequal length and the other's own batch needs its time too."""
+"""A batch takes at most this share of the tightest other deadline. What the other waits for is one of its tasks, not
+the whole batch, but tasks are of unequal length and the other's own batch needs its time too."""
 
 KEEPING_UP = 1.3
 """... but enough that batches of that size, one after another, work off this much more than arrives."""
