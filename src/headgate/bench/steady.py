@@ -13,7 +13,7 @@ WINDOW_S = 20.0
 """Two neighbouring windows of this length are compared: several batches of each query."""
 
 STILL_FALLING = 0.93
-"""Below this ratio of the newer to the older window the JVM is still getting faster; noise is about 5 %."""
+"""Below this ratio of the newer to the older window the JVM is taken to be getting faster; nearer to 1 is noise."""
 
 
 def still_falling(batches: Sequence[BatchRecord], now_s: float) -> bool:

@@ -41,7 +41,7 @@ def run(parsed: argparse.Namespace) -> int:
         "linear-road": bench_linear_road.run,
     }
     results: Any = kinds[parsed.kind](parsed)
-    if parsed.json:
+    if parsed.json and results is not None:
         print(json.dumps(results, indent=2))
     return 0
 

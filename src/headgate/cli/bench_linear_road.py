@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,9 @@ PARTS = ("cells", "mixed", "modules", "scaling", "capacity", "saturation")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--quick", action="store_true", help="about 10 minutes on two cores, one repeat")
+    parser.add_argument(
+        "--quick", action="store_true", help="one repeat of two contenders under mixed deadlines and bursts"
+    )
     parser.add_argument("--parts", metavar="P,…", help=f"some of {', '.join(PARTS)} (default all)")
     parser.add_argument("--scenarios", metavar="S,…", help="some scenarios, such as mixed-bursty or equal-8-u")
     parser.add_argument("--loads", metavar="L,…", help="loads instead of the programme's own, such as 0.5,0.8")
@@ -55,7 +58,7 @@ def run(parsed: argparse.Namespace) -> Any:
     judge = Judge(programme, store, local_cores(), _progress)
     if parsed.plan:
         print(f"{', '.join(programme.scenarios)}: about {_minutes(judge.remaining_s())}")
-        return 0
+        return None
     judge.run()
     report = write_report(store.data, store.path.parent / "report.html")
     print(f"results: {store.path}\nreport:  {report}", file=sys.stderr)
@@ -77,10 +80,13 @@ def programme_of(parsed: argparse.Namespace, cores: int) -> Programme:
     if parsed.scenarios:
         programme = programme.only_scenarios(_chosen("--scenarios", parsed.scenarios, tuple(SCENARIOS)))
     if parsed.loads:
-        loads = tuple(float(word) for word in parsed.loads.split(","))
+        loads = tuple(_positive("--loads", word) for word in parsed.loads.split(","))
         programme = replace(programme, parts=tuple(replace(part, loads=loads) for part in programme.parts))
     if parsed.sweep:
         programme = replace(programme, sweep=tuple(find_contender(name).name for name in parsed.sweep.split(",")))
+    for parameter, value in (("--repeats", parsed.repeats), ("--seconds", parsed.seconds)):
+        if value is not None:
+            _positive(parameter, str(value))
     changes = {"repeats": parsed.repeats, "measure_s": parsed.seconds, "seed": parsed.seed}
     return replace(programme, **{key: value for key, value in changes.items() if value is not None})
 
@@ -91,6 +97,16 @@ def _chosen(parameter: str, text: str, known: tuple[str, ...]) -> tuple[str, ...
         if name not in known:
             raise BadParameter(parameter, name, "there is none of this name", f"use some of {', '.join(known)}")
     return chosen
+
+
+def _positive(parameter: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise BadParameter(parameter, text, "is not a number above 0", "give one, such as 1")
+    return value
 
 
 def _progress(text: str, took_s: float, left_s: float) -> None:

@@ -10,15 +10,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from headgate.core.snapshot import QueryView, Snapshot
+from headgate.core.snapshot import QueryView, Running, Snapshot
 from headgate.errors import BadParameter
 
 WEIGHT_SPAN = 100
 """Weights lie in 1..WEIGHT_SPAN: wide enough that the urgent one wins nearly always, small enough for Spark's ints."""
-
-
-_AFTER_ALL_OTHERS_S = 1e9
-"""Added to a deadline that has passed: still in order among its like, but behind every one that can be kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +35,7 @@ def fair(snapshot: Snapshot) -> dict[str, Share]:
 
 def fifo(snapshot: Snapshot) -> dict[str, Share]:
     """The batch that was let in first has the cores first."""
-    return _strict(snapshot, lambda query: query.running.opened_at_s if query.running else math.inf)
+    return _strict(snapshot, lambda running: (running.opened_at_s,))
 
 
 def edf(snapshot: Snapshot) -> dict[str, Share]:
@@ -47,14 +43,11 @@ def edf(snapshot: Snapshot) -> dict[str, Share]:
 
     Plain EDF would serve the latest batch first under overload, and with it make the next one late, and the next.
     """
-    return _strict(snapshot, lambda query: _urgent_until(query, snapshot.now_s))
+    return _strict(snapshot, lambda running: (math.isinf(running.due_at_s), _late(running, snapshot), running.due_at_s))
 
 
-def _urgent_until(query: QueryView, now_s: float) -> float:
-    if query.running is None:
-        return math.inf
-    due_s = query.running.due_at_s
-    return due_s if due_s >= now_s or math.isinf(due_s) else due_s + _AFTER_ALL_OTHERS_S
+def _late(running: Running, snapshot: Snapshot) -> bool:
+    return running.due_at_s < snapshot.now_s
 
 
 def rdas(snapshot: Snapshot) -> dict[str, Share]:
@@ -79,12 +72,12 @@ def find_policy(name: str) -> Policy:
     return POLICIES[name]
 
 
-def _strict(snapshot: Snapshot, key: Callable[[QueryView], float]) -> dict[str, Share]:
+def _strict(snapshot: Snapshot, key: Callable[[Running], tuple[float, ...]]) -> dict[str, Share]:
     """Everything for the first of an order, falling weights for the rest (they matter when the first leaves cores)."""
     shares = {query.name: Share() for query in snapshot.queries}
-    ranked = sorted((query for query in snapshot.queries if query.running), key=lambda query: (key(query), query.name))
-    for rank, query in enumerate(ranked):
-        shares[query.name] = Share(snapshot.cores if rank == 0 else 0, max(1, WEIGHT_SPAN >> rank))
+    ranked = sorted((key(query.running), query.name) for query in snapshot.queries if query.running is not None)
+    for rank, (_, name) in enumerate(ranked):
+        shares[name] = Share(snapshot.cores if rank == 0 else 0, max(1, WEIGHT_SPAN >> rank))
     return shares
 
 

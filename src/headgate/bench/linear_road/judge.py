@@ -28,6 +28,13 @@ APPLICATION_S = 15.0
 CELL_OVERHEAD_S = 15.0
 """Starting four queries one by one, waiting for the last records, stopping them."""
 
+WARM_UP_MORE_S = 30.0
+"""What a warm-up takes beyond its least time, usually."""
+
+COSTS_S, SATURATED_S = 200.0, 80.0
+"""Calibration: every query alone, and one set of queries together."""
+
+SWEEP_PROBES = 1.5
 PROBES = 3
 """A search takes about so many full cells: it needs more, but half of them end early."""
 
@@ -73,16 +80,17 @@ class Judge:
         """A forecast of the time until the end."""
         programme, known = self.programme, self.store.data
         cell_s = programme.settle_s + programme.measure_s + CELL_OVERHEAD_S
-        seconds = 0.0
+        application_s, seconds = APPLICATION_S + WARM_UP_S + WARM_UP_MORE_S, 0.0
         calibrated = (known["calibration"] or {"query_sets": {}})["query_sets"]
         if new := [key for key in programme.query_sets if key not in calibrated]:
-            seconds += APPLICATION_S + WARM_UP_S + 30 + (0 if calibrated else 200) + 80 * len(new)
+            seconds += application_s + (0.0 if calibrated else COSTS_S) + SATURATED_S * len(new)
         missing = [name for name in programme.needs_sweep if name not in known["best_static"]]
         tries = len(missing) * len(programme.sweep)
-        seconds += max(0, tries - (len(known["sweep"]) if missing else 0)) * 1.5 * cell_s
+        tried = sum(entry["scenario"] in missing for entry in known["sweep"])
+        seconds += max(0, tries - tried) * SWEEP_PROBES * cell_s
         for visit in self.visits():
             cells = len(visit.cells) + PROBES * len(visit.searches) + visit.saturation
-            seconds += APPLICATION_S + WARM_UP_S + 30 + cells * cell_s
+            seconds += application_s + cells * cell_s
         return seconds
 
     # ---- what is left
@@ -145,7 +153,7 @@ class Judge:
         names = list(dict.fromkeys(name for queries in sets.values() for name in queries))
         say("calibration: warming up until batch times stop falling")
         with Application(CONTENDERS["trigger-0"]) as app:
-            app.run(warm_up(names, calibration.PER_CORE * self.cores / 2))
+            app.run(warm_up(dict.fromkeys(names, calibration.RELAXED_S), calibration.PER_CORE * self.cores / 2))
             new = [name for name in names if name not in known["queries"]]
             costs = known["queries"] | calibration.query_costs(app, new, self.cores, say)
             rates = dict(known["query_sets"])

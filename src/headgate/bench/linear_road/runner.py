@@ -42,9 +42,7 @@ class Runner:
     def warm(self, app: Application, scenario: Scenario) -> None:
         """Let the JVM get as fast as it gets, on the queries that it will run."""
         self.say(f"{app.contender.title}: warming up until batch times stop falling")
-        cell = warm_up(list(scenario.deadlines_s), self.rate(scenario, WARM_UP_LOAD))
-        queries = tuple(replace(query, deadline_s=scenario.deadlines_s[query.name]) for query in cell.queries)
-        app.run(replace(cell, queries=queries))
+        app.run(warm_up(scenario.deadlines_s, self.rate(scenario, WARM_UP_LOAD)))
 
     def cell(
         self, app: Application, scenario: Scenario, load: float, what: str,
@@ -74,8 +72,8 @@ class Runner:
         return probes
 
 
-def warm_up(names: list[str], rate: float) -> Cell:
-    queries = tuple(BenchQuery(name, 10.0, traffic_text("B", rate)) for name in names)
+def warm_up(deadlines_s: dict[str, float], rate: float) -> Cell:
+    queries = tuple(BenchQuery(name, deadline_s, traffic_text("B", rate)) for name, deadline_s in deadlines_s.items())
     return Cell(queries, WARM_UP_S, 1.0, until_steady=True)
 
 

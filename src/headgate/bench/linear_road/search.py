@@ -16,7 +16,7 @@ class CapacitySearch:
     start: float
     stride: float = 1.25
     precision: float = 1.07
-    """About the noise of a load from one run to the next: finer steps would measure chance."""
+    """Finer steps would measure chance: from one run to the next a machine's capacity changes by more."""
     kept: float | None = None
     broken: float | None = None
     probes: list[float] = field(default_factory=list)
