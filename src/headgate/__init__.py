@@ -16,10 +16,11 @@ from headgate.errors import BadParameter, HeadgateError, StateError, Unsupported
 
 if TYPE_CHECKING:
     from headgate.engine.query import GatedQuery
-    from headgate.engine.session import session
+    from headgate.engine.session import ROCKSDB, session
     from headgate.headgate import Headgate
 
 __all__ = [
+    "ROCKSDB",
     "BadParameter",
     "GatedQuery",
     "Headgate",
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 _LAZY = {
+    "ROCKSDB": "headgate.engine.session",
     "Headgate": "headgate.headgate",
     "GatedQuery": "headgate.engine.query",
     "session": "headgate.engine.session",

@@ -31,7 +31,7 @@ from headgate.engine import writer as writers
 from headgate.engine.coordinator import Coordinator
 from headgate.engine.progress import parse_progress
 from headgate.engine.query import GatedQuery
-from headgate.engine.session import session
+from headgate.engine.session import local_cores, local_slots, session
 from headgate.engine.worker import Worker
 from headgate.errors import BadParameter, HeadgateError, UnsupportedSpark
 from headgate.metrics.recorder import Recorder
@@ -90,9 +90,9 @@ class Headgate:
         self.admission = admission
         self.recorder = Recorder(new_run() if records is None else records)
         self._pools = internals.Pools(self.spark)
-        self._coordinator = Coordinator(
-            Dispatcher(self.cores, find_policy(self.policy), self.policy), self._apply_shares, self._record, socket_dir
-        )
+        time_sliced = (self._local_slots or 0) >= 2 * self.cores
+        dispatcher = Dispatcher(self.cores, find_policy(self.policy), self.policy, time_sliced=time_sliced)
+        self._coordinator = Coordinator(dispatcher, self._apply_shares, self._record, socket_dir)
         self._queries: dict[str, GatedQuery] = {}
         self._state_dirs: dict[str, str | None] = {}
         self._numbers = itertools.count(1)
@@ -167,7 +167,13 @@ class Headgate:
 
     @property
     def cores(self) -> int:
-        return int(self.spark.sparkContext.defaultParallelism)
+        """The cores that Spark's tasks run on: a local master may have more slots for them than the machine has."""
+        cores = int(self.spark.sparkContext.defaultParallelism)
+        return cores if self._local_slots is None else min(cores, local_cores())
+
+    @property
+    def _local_slots(self) -> int | None:
+        return local_slots(self.spark.sparkContext.master or "")
 
     def status(self) -> list[QueryStatus]:
         """Every query at this moment: promise, reality, backlog, what its gate does and why."""

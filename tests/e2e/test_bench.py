@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+
+import psutil
 import pytest
 
 from headgate.bench.application import Application
@@ -37,6 +40,14 @@ def test_records_without_a_result_are_late() -> None:
         found = app.run(Cell(queries, settle_s=8.0, measure_s=6.0)).queries["alerts"]
     assert found["left_late_rows"] > 500
     assert not found["keeps_promise"]
+
+
+def test_a_contender_that_is_killed_is_told() -> None:
+    cell = Cell((BenchQuery("alerts", 5.0, "B(500)"),), settle_s=60.0, measure_s=60.0)
+    with Application(find_contender("trigger-0")) as app, pytest.raises(HeadgateError, match="ended with code -9"):
+        killer = threading.Timer(6.0, lambda: psutil.Process().children()[0].kill())
+        killer.start()
+        app.run(cell)
 
 
 def test_a_contender_that_fails_says_why() -> None:

@@ -66,7 +66,16 @@ def test_run_json_prints_the_sums(tmp_path: Path) -> None:
 
 
 def test_mistakes_are_one_line(tmp_path: Path) -> None:
-    for arguments in (["run", "missing.py"], ["explain", "--records", str(tmp_path / "none.jsonl")]):
+    linear_road = ["bench", "linear-road", "--plan", "--out", str(tmp_path / "bench")]
+    for arguments in (
+        ["run", "missing.py"],
+        ["explain", "--records", str(tmp_path / "none.jsonl")],
+        ["bench", "compare", str(tmp_path / "old"), str(tmp_path / "new")],
+        [*linear_road, "--loads", "half"],
+        [*linear_road, "--repeats", "0"],
+        [*linear_road, "--scenarios", "mixed-nothing"],
+        [*linear_road, "--sweep", "fastest"],
+    ):
         done = headgate(*arguments)
         assert done.returncode == 2
         assert done.stderr.startswith("headgate: ") and done.stderr.count("\n") == 1

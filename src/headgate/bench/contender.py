@@ -23,14 +23,17 @@ from headgate.bench.plan import BenchQuery, Cell, Contender, Outcome
 from headgate.bench.steady import still_falling
 from headgate.cli.live import LiveView
 from headgate.core.traffic import parse_traffic
-from headgate.engine import model_store
-from headgate.engine.session import session
+from headgate.engine import internals, model_store
+from headgate.engine.session import local_cores, session
 from headgate.headgate import DEFAULT_SLO, Headgate
 from headgate.metrics.summary import QuerySummary
 from headgate.workloads.queries import QUERIES
 
 DRAIN_S = 5.0
 """Beyond a query's deadline, how long to wait for the records that arrived within the measured time."""
+
+PLAIN_SLOTS = {"spark.sql.shuffle.partitions": str(4 * local_cores())}
+"""Without slots to spare, four short tasks a core let the others in sooner; the best setting that was found there."""
 
 LONGEST_WARM_UP_S = 180.0
 """A warm-up that never becomes steady ends here."""
@@ -60,6 +63,8 @@ class Bench:
         finally:
             for running in list(self.hg.queries.values()):
                 running.stop()
+            # A cell's state, a gigabyte or more, must not burden the next one.
+            internals.forget_state(self.hg.spark)
 
     def _measure(self, cell: Cell, begun_at_s: dict[str, float]) -> Outcome:
         self._settle(cell)
@@ -206,12 +211,21 @@ def _cpu_of(process: Any) -> float:
     return float(times.user + times.system + times.children_user + times.children_system)
 
 
+def _use_cores(cores: int) -> None:
+    """Fewer cores for this process and all that it starts: a JVM's own threads should not have the others either."""
+    mine = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, mine[:cores])
+
+
 @contextlib.contextmanager
 def opened(contender: Contender, cores: int | None, *, show: bool) -> Iterator[Bench]:
     """Spark, Headgate and, if people watch, the live view."""
     with tempfile.TemporaryDirectory(prefix="headgate-bench-", ignore_cleanup_errors=True) as workspace:
-        master = None if cores is None else f"local[{cores}]"
-        spark = session(f"headgate-{contender.name}", master=master, conf={"spark.scheduler.mode": contender.mode})
+        if cores is not None:
+            _use_cores(cores)
+        conf = {"spark.scheduler.mode": contender.mode} | (PLAIN_SLOTS if contender.plain_slots else {})
+        master = "local[*]" if contender.plain_slots else None
+        spark = session(f"headgate-{contender.name}", master=master, conf=conf)
         # Headgate's own run is kept for `headgate explain`; there is nothing to explain about a stock trigger.
         records = None if contender.trigger_share is None and show else f"{workspace}/batches.jsonl"
         policy = contender.policy if contender.mode == "FAIR" else None

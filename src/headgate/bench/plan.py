@@ -31,6 +31,8 @@ class Contender:
     """Each query's fixed trigger as a share of its deadline; 0: as soon as the last batch is done; None: Headgate's."""
     mode: str = "FAIR"
     """``spark.scheduler.mode``."""
+    plain_slots: bool = False
+    """A task slot per core and short tasks, as Spark is usually set up, instead of slots to spare."""
 
     @property
     def stock(self) -> bool:

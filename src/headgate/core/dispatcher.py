@@ -108,8 +108,9 @@ class Progress:
 class Dispatcher:
     """State of all queries of one Spark, and every decision about them."""
 
-    def __init__(self, cores: int, policy: Policy, policy_name: str) -> None:
+    def __init__(self, cores: int, policy: Policy, policy_name: str, *, time_sliced: bool = False) -> None:
         self.cores = cores
+        self.time_sliced = time_sliced
         self.policy = policy
         self.policy_name = policy_name
         self.queries: dict[str, QueryState] = {}
@@ -123,7 +124,7 @@ class Dispatcher:
 
     def snapshot(self, now_s: float) -> Snapshot:
         views = tuple(state.view(now_s) for state in self.queries.values())
-        return Snapshot(now_s, self.cores, views, self.policy_name)
+        return Snapshot(now_s, self.cores, views, self.policy_name, self.time_sliced)
 
     def shares(self, now_s: float) -> dict[str, Share]:
         """What each query's pool should have, given what runs now."""

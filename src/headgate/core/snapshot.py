@@ -70,6 +70,8 @@ class Snapshot:
     cores: int
     queries: tuple[QueryView, ...]
     policy: str = "edf"
+    time_sliced: bool = False
+    """Whether Spark has slots to spare, so that batches share the cores in slices of time and none waits for a task."""
 
     def others(self, query: QueryView) -> list[QueryView]:
         return [other for other in self.queries if other.name != query.name]

@@ -27,7 +27,19 @@ class Setting:
 
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+SLOTS_PER_CORE = 3
+"""Tasks that a local Spark runs at once, per core. Spark never takes a core back from a task, but the operating system
+shares it, as long as Spark has a slot left for the urgent one."""
+
+_ROCKSDB_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+ROCKSDB = {
+    "spark.sql.streaming.stateStore.providerClass": _ROCKSDB_STORE,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+}
+"""For ``session(conf=ROCKSDB)``: state that may outgrow the heap. Spark's own store, on the heap, stays the default
+because it is far cheaper as long as the state fits: see docs/decisions/11."""
 
 DEFAULTS = (
     Setting(
@@ -35,34 +47,21 @@ DEFAULTS = (
     ),
     Setting(
         "spark.sql.shuffle.partitions",
-        "{tasks}",
-        "four tasks a core: 200 tiny ones cost more than most batches' work, long ones block urgent queries",
+        "{cores}",
+        "one task a core: every further one costs a state store's commit in every batch, 200 more than the work",
     ),
-    Setting("spark.sql.streaming.stateStore.providerClass", ROCKSDB, "state off the heap: no long GC pauses"),
-    Setting(
-        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled",
-        "true",
-        "writes what changed in a batch instead of a snapshot",
-    ),
-    Setting(
-        "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows",
-        "false",
-        "counting rows costs a look-up before every write; numRowsTotal is then not told",
-    ),
-    Setting(
-        "spark.sql.streaming.join.stateFormatVersion",
-        "4",
-        "joins find expired rows by an index on time instead of scanning their whole state in every batch",
-        since=(4, 3),
-    ),
+    Setting("spark.default.parallelism", "{cores}", "the cores, whatever the number of task slots", local=True),
     Setting(
         "spark.sql.streaming.checkpointFileManagerClass",
         _FILE_MANAGER,
-        "on a local disk Spark's own choice starts several processes per file: 90 ms of every batch",
+        "on a local disk Spark's own choice took four times as long per log entry: 112 ms of a batch against 25",
         local=True,
     ),
     Setting(
-        "spark.driver.memory", "{heap}", "all tasks run in the driver, and 1 GB makes it collect garbage", local=True
+        "spark.driver.memory",
+        "{heap}",
+        "all tasks and their state live in the driver; Spark's 1 GB is soon full",
+        local=True,
     ),
     Setting(
         "spark.sql.streaming.noDataMicroBatches.enabled",
@@ -84,7 +83,8 @@ def session(
 ) -> SparkSession:
     """Start (or get) a session with :data:`DEFAULTS`; `conf` wins over them.
 
-    A master given here or to spark-submit is kept; otherwise all cores of this machine are used.
+    A master given here or to spark-submit is kept; otherwise all cores of this machine are used, with
+    :data:`SLOTS_PER_CORE` task slots each.
     """
     from pyspark.sql import SparkSession
 
@@ -92,9 +92,9 @@ def session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name)
     if master is not None or "PYSPARK_GATEWAY_PORT" not in os.environ:  # spark-submit has chosen a master already
-        builder = builder.master(master or "local[*]")
+        builder = builder.master(master or f"local[{SLOTS_PER_CORE * local_cores()}]")
     for setting in defaults(local="PYSPARK_GATEWAY_PORT" not in os.environ and _is_local(master)):
-        builder = builder.config(setting.key, setting.value.format(tasks=4 * _cores_of(master), heap=_heap()))
+        builder = builder.config(setting.key, setting.value.format(cores=_cores_of(master), heap=_heap()))
     for key, value in (conf or {}).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
@@ -111,21 +111,26 @@ def defaults(*, local: bool) -> list[Setting]:
 
 
 def _is_local(master: str | None) -> bool:
-    return master is None or master.startswith("local")
+    return master is None or master == "local" or master.startswith("local[")
 
 
 def _heap() -> str:
-    """A quarter of the memory, as a JVM would take by itself if Spark let it, but no more than streaming needs."""
+    """A third of the memory: state and shuffles live there, and the rest is for Python processes and the file cache."""
     total_mb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
-    return f"{min(4096, max(1024, total_mb // 4))}m"
+    return f"{min(8192, max(1024, total_mb // 3))}m"
 
 
 def _cores_of(master: str | None) -> int:
-    """Cores of a local master; a guess of two per partition's worth elsewhere, to be set with `conf`."""
-    text = (master or "local[*]").removeprefix("local[").removesuffix("]").split(",")[0]
-    if text.isdigit():
-        return int(text)
-    return local_cores()
+    """Cores of a local master, which may have more slots than cores; a guess elsewhere, to be set with `conf`."""
+    return min(local_slots(master or "local[*]") or local_cores(), local_cores())
+
+
+def local_slots(master: str) -> int | None:
+    """Tasks that a local master runs at once; None for a cluster."""
+    if not _is_local(master):
+        return None
+    text = master.removeprefix("local").strip("[]").split(",")[0]
+    return local_cores() if text == "*" else int(text or 1)
 
 
 def local_cores() -> int:

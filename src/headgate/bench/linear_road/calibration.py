@@ -23,8 +23,13 @@ _ALONE_S = ((6.0, 8.0), (4.0, 14.0))
 _SATURATED_S = (20.0, 45.0)
 """Seconds to settle and to measure: the join's state holds 30 s of reports before it is as large as it gets."""
 
-RELAXED_S = 30.0
+_RELAXED_S = 30.0
 """A deadline for runs in which nobody looks at deadlines."""
+
+
+def easy(names: Sequence[str], cores: int) -> tuple[BenchQuery, ...]:
+    """All queries at half of the rate at which they are measured alone, to warm up with."""
+    return tuple(BenchQuery(name, _RELAXED_S, f"B({PER_CORE * cores / 2:.0f})") for name in names)
 
 
 def query_costs(app: Application, queries: Sequence[str], cores: int, say: Callable[[str], None]) -> dict[str, Any]:
@@ -32,7 +37,7 @@ def query_costs(app: Application, queries: Sequence[str], cores: int, say: Calla
     rate, costs = PER_CORE * cores, {}
     for name in queries:
         cells = [
-            Cell((BenchQuery(name, RELAXED_S, f"B({rate})", trigger_s=trigger_s),), *seconds)
+            Cell((BenchQuery(name, _RELAXED_S, f"B({rate})", trigger_s=trigger_s),), *seconds)
             for trigger_s, seconds in zip(TRIGGERS_S, _ALONE_S, strict=True)
         ]
         costs[name] = _fit(*(app.run(cell).queries[name]["batch_times"] for cell in cells))
@@ -63,7 +68,7 @@ def _typical(batches: list[tuple[int, float]]) -> tuple[float, float]:
 def saturated(queries: Sequence[str], costs: dict[str, Any]) -> Cell:
     """All queries at the rate that their rows' costs alone would fill the machine with: more than it can do."""
     rate = 1 / sum(costs[name]["per_row_s"] for name in queries)
-    return Cell(tuple(BenchQuery(name, RELAXED_S, f"B({rate:.0f})") for name in queries), *_SATURATED_S)
+    return Cell(tuple(BenchQuery(name, _RELAXED_S, f"B({rate:.0f})") for name in queries), *_SATURATED_S)
 
 
 def reached_rate(found: Outcome, costs: dict[str, Any]) -> float:

@@ -153,7 +153,7 @@ class Judge:
         names = list(dict.fromkeys(name for queries in sets.values() for name in queries))
         say("calibration: warming up until batch times stop falling")
         with Application(CONTENDERS["trigger-0"]) as app:
-            app.run(warm_up(dict.fromkeys(names, calibration.RELAXED_S), calibration.PER_CORE * self.cores / 2))
+            app.run(warm_up(calibration.easy(names, self.cores)))
             new = [name for name in names if name not in known["queries"]]
             costs = known["queries"] | calibration.query_costs(app, new, self.cores, say)
             rates = dict(known["query_sets"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headgate.bench.linear_road.scenarios import SCENARIOS, SWEEP_SHARES, static
+from headgate.bench.linear_road.scenarios import SCENARIOS, SWEEP
 
 BEST = "best-static"
 """Stands for the stock setting that the sweep found for a scenario."""
@@ -42,7 +42,7 @@ class Programme:
     measure_s: float = 60.0
     settle_s: float = 15.0
     seed: int = 1
-    sweep: tuple[str, ...] = tuple(static(share, mode).name for mode in ("FAIR", "FIFO") for share in SWEEP_SHARES)
+    sweep: tuple[str, ...] = SWEEP
     """Stock settings among which the best static one is found."""
 
     def only_parts(self, names: tuple[str, ...]) -> Programme:

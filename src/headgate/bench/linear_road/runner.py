@@ -9,13 +9,13 @@ from typing import Any
 
 from headgate.bench.application import Application
 from headgate.bench.linear_road.programmes import Programme
-from headgate.bench.linear_road.scenarios import Scenario, static, traffic_text
+from headgate.bench.linear_road.scenarios import Scenario
 from headgate.bench.linear_road.search import CapacitySearch
 from headgate.bench.linear_road.store import Store
-from headgate.bench.plan import BenchQuery, Cell, Outcome
+from headgate.bench.plan import BenchQuery, Cell, Contender, Outcome
 
 WARM_UP_LOAD = 0.5
-WARM_UP_S = 90.0
+WARM_UP_S = 120.0
 """At least so long, then until batch times stop falling: the first minutes of a JVM under load are not the system."""
 
 Tell = Callable[[str, float, float], None]
@@ -42,29 +42,30 @@ class Runner:
     def warm(self, app: Application, scenario: Scenario) -> None:
         """Let the JVM get as fast as it gets, on the queries that it will run."""
         self.say(f"{app.contender.title}: warming up until batch times stop falling")
-        app.run(warm_up(scenario.deadlines_s, self.rate(scenario, WARM_UP_LOAD)))
+        app.run(warm_up(scenario.queries(self.rate(scenario, WARM_UP_LOAD))))
 
     def cell(
         self, app: Application, scenario: Scenario, load: float, what: str,
-        *, share: float | None = None, give_up: bool = False,
+        *, setting: Contender | None = None, give_up: bool = False,
     ) -> Outcome:  # fmt: skip
-        """One measurement; `share` sets fixed triggers other than the contender's own."""
+        """One measurement; `setting` has fixed triggers other than those of the application's own contender."""
         queries = scenario.queries(self.rate(scenario, load))
-        if share is not None:
+        if setting is not None and setting.trigger_share is not None:
+            share = setting.trigger_share
             queries = tuple(replace(query, trigger_s=share * query.deadline_s) for query in queries)
         programme = self.programme
         found = app.run(Cell(queries, programme.settle_s, programme.measure_s, programme.seed, give_up=give_up))
-        title = app.contender.title if share is None else static(share, app.contender.mode).title
+        title = (setting or app.contender).title
         self.say(f"{title}: {what} {scenario.name} at load {load:.2f}: {_short(found)}")
         return found
 
     def search(
-        self, app: Application, scenario: Scenario, search: CapacitySearch, what: str, share: float | None = None
+        self, app: Application, scenario: Scenario, search: CapacitySearch, what: str, setting: Contender | None = None
     ) -> list[dict[str, Any]]:
         """Run `search` to its end and return its probes."""
         probes: list[dict[str, Any]] = []
         while (load := search.next()) is not None:
-            found = self.cell(app, scenario, load, what, share=share, give_up=True)
+            found = self.cell(app, scenario, load, what, setting=setting, give_up=True)
             kept = not found.aborted and all(query["keeps_promise"] for query in found.queries.values())
             search.tell(load, kept=kept)
             query, rate = _worst(found)
@@ -72,8 +73,8 @@ class Runner:
         return probes
 
 
-def warm_up(deadlines_s: dict[str, float], rate: float) -> Cell:
-    queries = tuple(BenchQuery(name, deadline_s, traffic_text("B", rate)) for name, deadline_s in deadlines_s.items())
+def warm_up(queries: tuple[BenchQuery, ...]) -> Cell:
+    """The queries that will be measured, under their own kind of traffic: bursts are something to learn, too."""
     return Cell(queries, WARM_UP_S, 1.0, until_steady=True)
 
 

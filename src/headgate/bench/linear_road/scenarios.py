@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from headgate.bench.plan import BenchQuery, Contender
@@ -82,28 +83,37 @@ CONTENDERS = {
     )
 }
 
-SWEEP_SHARES = (0.0, 0.25, 0.5)
-"""Fixed triggers that an expert would try, as shares of each query's deadline; 0 is Spark's default.
-The papers' choice, the whole deadline, is measured in the cells: half of its records are late by design."""
+SWEEP = (
+    "trigger-0",
+    *(f"static-{share:g}-{mode}" for mode in ("fair", "fair-plain", "fifo-plain") for share in (0.25, 0.5)),
+)
+"""What an expert would try: fixed triggers as shares of each query's deadline (0 is Spark's default), FAIR with slots
+to spare as Headgate's session has them, FAIR and FIFO with a slot per core. FIFO with slots to spare would be hardly
+different from FAIR. The papers' choice, the whole deadline, is measured in the cells: half of its records are late by
+design."""
 
 
-def static(share: float, mode: str) -> Contender:
-    """Stock Spark with one choice of triggers and scheduler."""
+def static(share: float, mode: str, *, plain_slots: bool = False) -> Contender:
+    """Stock Spark with one choice of triggers, scheduler and slots."""
     for known in (CONTENDERS["trigger-0"], CONTENDERS["sb-fair"], CONTENDERS["sb-fifo"]):
-        if (known.trigger_share, known.mode) == (share, mode):
+        if (known.trigger_share, known.mode, known.plain_slots) == (share, mode, plain_slots):
             return known
     trigger = "trigger 0" if share == 0 else f"trigger = {share:g} x deadline"
-    return Contender(f"static-{share:g}-{mode.lower()}", f"stock {mode}, {trigger}", trigger_share=share, mode=mode)
+    name, title = f"static-{share:g}-{mode.lower()}", f"stock {mode}, {trigger}"
+    if plain_slots:
+        name, title = f"{name}-plain", f"{title}, a slot per core"
+    return Contender(name, title, trigger_share=share, mode=mode, plain_slots=plain_slots)
 
 
 def find_contender(name: str) -> Contender:
     """A contender by its name, also one of the sweep's."""
     if name in CONTENDERS:
         return CONTENDERS[name]
-    share, _, mode = name.removeprefix("static-").partition("-")
-    if not name.startswith("static-") or mode not in ("fair", "fifo") or not share.replace(".", "", 1).isdigit():
-        known = ", ".join(CONTENDERS)
+    found = re.fullmatch(r"static-(\d+(?:\.\d+)?)-(fair|fifo)(-plain)?", name)
+    if found is None:
         raise BadParameter(
-            "contender", name, "there is none of this name", f"use static-SHARE-fair, static-SHARE-fifo, {known}"
-        )
-    return static(float(share), mode.upper())
+            "contender", name, "there is none of this name",
+            f"use static-SHARE-fair, static-SHARE-fifo (-plain for a slot per core), {', '.join(CONTENDERS)}",
+        )  # fmt: skip
+    share, mode, plain = found.groups()
+    return static(float(share), mode.upper(), plain_slots=plain is not None)

@@ -6,9 +6,10 @@
 Before that moment a batch may start early if there is room and no other promise suffers (slack stealing); at that
 moment it starts. If it can no longer be in time it starts at once.
 
-Spark does not take a core back from a running task, so a batch is *considerate*: beside queries with tighter deadlines
-it takes only so many rows that they need not wait long for one of its tasks, and starts as soon as it has them instead
-of hoarding until its own deadline. Only what keeping up with the arrivals needs goes beyond that.
+Spark does not take a core back from a running task. Where it has slots to spare the operating system does; elsewhere
+a batch is *considerate*: beside queries with tighter deadlines it takes only so many rows that they need not wait long
+for one of its tasks, and starts as soon as it has them instead of hoarding until its own deadline. Only what keeping
+up with the arrivals needs goes beyond that.
 """
 
 from __future__ import annotations
@@ -18,15 +19,9 @@ from dataclasses import dataclass
 
 from headgate.core.admission import verdicts
 from headgate.core.admission.decision import Decision
+from headgate.core.admission.pacing import pace_s, work_share
 from headgate.core.durations import format_duration
 from headgate.core.snapshot import QueryView, Snapshot, Waiting
-
-EARLY_SHARE = 0.6
-"""At most this share of the time goes to early batches: each one costs its fixed time again."""
-
-EARLY_MAX_AGE = 0.3
-"""... but a record never waits for an early start longer than this share of its deadline: what is left of it must bear
-the tasks of others that are in the way, and no model foresees those well."""
 
 HARMLESS_STRETCH = 0.25
 """Cores count as idle while the batches that run would slow this one by less than this."""
@@ -201,12 +196,14 @@ def _shared_s(other: QueryView, now_s: float, span_s: float) -> float:
 
 
 def considerate_rows(snapshot: Snapshot, query: QueryView, waiting: Waiting) -> float:
-    """The largest batch that queries with tighter deadlines can wait for; infinite if there are none.
+    """The largest batch that queries with tighter deadlines can wait for; infinite if they need not, or are none.
 
     More if a batch would else not be worth its fixed cost or not keep up with the arrivals, and as its own deadline
     comes nearer.
     """
     assert query.promise.deadline_s is not None
+    if snapshot.time_sliced:
+        return math.inf
     others = snapshot.others(query)
     tightest_s = min((other.promise.deadline_s or math.inf for other in others), default=math.inf)
     if tightest_s >= query.promise.deadline_s:
@@ -215,14 +212,9 @@ def considerate_rows(snapshot: Snapshot, query: QueryView, waiting: Waiting) -> 
     rows = max(0.0, CONSIDERATE_SHARE * tightest_s - cost.fixed_s) / max(cost.per_row_s, 1e-12)
     age = (snapshot.now_s - waiting.oldest_at_s) / query.promise.deadline_s
     growth = 1.0 + OWN_DANGER_GROWTH * max(0.0, age - OWN_DANGER_FROM)
-    busy = sum(_work_share(other) for other in others)
+    busy = sum(work_share(other) for other in others)
     needed = max(_rows_worth_fixed_cost(query), _rows_keeping_up(query, waiting, busy))
     return math.ceil(growth * max(rows, min(needed, SMALLER * cost.mean_rows)))
-
-
-def _work_share(query: QueryView) -> float:
-    """The share of its time that the machine works on this query's rows, fixed costs aside."""
-    return query.waiting.rate_rows_s * query.cost.per_row_s if query.waiting is not None and query.cost.ready else 0.0
 
 
 def _limit(query: QueryView, rows: float) -> int | None:
@@ -292,11 +284,11 @@ class _Early:
 def _early_start(snapshot: Snapshot, query: QueryView, waiting: Waiting, limit_rows: float) -> _Early:
     now_s = snapshot.now_s
     span_s = query.cost.expected_s(min(waiting.rows, limit_rows))
-    pace_s = _pace_s(snapshot, query, span_s)
-    busy = _busy_until(snapshot, query, waiting.oldest_at_s, pace_s)
+    patience_s = pace_s(snapshot, query)
+    busy = _busy_until(snapshot, query, waiting.oldest_at_s, patience_s)
     if busy is not None:
         return busy
-    paced_s = min(waiting.oldest_at_s + pace_s, _full_at(waiting, limit_rows, now_s))
+    paced_s = min(waiting.oldest_at_s + patience_s, _full_at(waiting, limit_rows, now_s))
     if now_s < paced_s:
         return _Early(paced_s, "gathers a worthwhile batch")
     for other in snapshot.others(query):
@@ -311,7 +303,7 @@ def _full_at(waiting: Waiting, limit_rows: float, now_s: float) -> float:
     return now_s + max(0.0, missing) / max(waiting.rate_rows_s, 1e-9)
 
 
-def _busy_until(snapshot: Snapshot, query: QueryView, oldest_s: float, pace_s: float) -> _Early | None:
+def _busy_until(snapshot: Snapshot, query: QueryView, oldest_s: float, patience_s: float) -> _Early | None:
     """Whom it waits for, and until when at most; None if there is room now."""
     running = [other for other in snapshot.others(query) if other.running is not None]
     room = max(1, snapshot.cores // CORES_PER_BATCH)
@@ -322,20 +314,8 @@ def _busy_until(snapshot: Snapshot, query: QueryView, oldest_s: float, pace_s: f
     urgent = all(query.due_at_s < other.running.due_at_s for other in running if other.running)
     if len(running) > room and not urgent:
         return _Early(math.inf, why)  # an end is an event that asks again; a time-out would only ask for nothing
-    joins_s = oldest_s + (1.0 if urgent else PATIENCE) * pace_s
+    joins_s = oldest_s + (1.0 if urgent else PATIENCE) * patience_s
     return None if joins_s <= snapshot.now_s else _Early(joins_s, why)
-
-
-def _pace_s(snapshot: Snapshot, query: QueryView, span_s: float) -> float:
-    """Age before an early start: one round of all queries' batches must fit into `EARLY_SHARE` of it."""
-    active = (other for other in snapshot.others(query) if other.waiting is not None or other.running is not None)
-    round_s = span_s + sum(_typical_s(other) for other in active)
-    assert query.promise.deadline_s is not None
-    return min(round_s / EARLY_SHARE - span_s, EARLY_MAX_AGE * query.promise.deadline_s)
-
-
-def _typical_s(other: QueryView) -> float:
-    return other.cost.expected_s(other.cost.mean_rows) if other.cost.ready else 0.0
 
 
 def _would_suffer(other: QueryView, now_s: float, span_s: float) -> bool:
