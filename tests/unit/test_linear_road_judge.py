@@ -52,6 +52,7 @@ class Instant:
         rate = parse_traffic(query.rate, 1).mean_rate
         share = self.contender.trigger_share if query.trigger_s is None else query.trigger_s / query.deadline_s
         most = 9_000 if share is None else 6_000 if share == 0.25 and self.contender.mode == "FAIR" else 4_000
+        most = 2_000 if share == 0.5 else most
         late = 0.0 if rate <= most else 0.5
         rows = int(rate * (query.trigger_s or 1.0))
         return {
@@ -87,6 +88,19 @@ def test_the_sweep_finds_the_best_setting_and_the_search_our_capacity(tmp_path: 
     found = {(e["contender"], e["repeat"]): e["rate"] for e in judged.store.data["capacity"]}
     assert found["slo-edf", 1] == pytest.approx(9_000, rel=0.08)
     assert found["static-0.25-fair", 1] == pytest.approx(6_000, rel=0.08)
+
+
+def test_a_setting_that_is_far_behind_is_not_tried_again_with_the_same_queries(
+    tmp_path: Path, instant: list[Any]
+) -> None:
+    settings = ("trigger-0", "static-0.25-fair", "static-0.5-fair")
+    judged = judge(tmp_path, Programme(capacity=("mixed-u", "mixed-bursty", "equal-5-u"), repeats=1, sweep=settings))
+    assert judged.remaining_s() > 0
+    judged.run()
+    tried = {(entry["scenario"], entry["contender"]) for entry in judged.store.data["sweep"]}
+    everything = {(name, setting) for name in ("mixed-u", "mixed-bursty", "equal-5-u") for setting in settings}
+    assert everything - tried == {("mixed-bursty", "static-0.5-fair")}
+    assert set(judged.store.data["best_static"].values()) == {"static-0.25-fair"}
 
 
 def test_what_was_interrupted_goes_on_where_it_stopped(tmp_path: Path, instant: list[Any]) -> None:

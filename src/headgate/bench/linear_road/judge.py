@@ -18,7 +18,7 @@ from headgate.bench.linear_road.runner import WARM_UP_S, Runner, Tell, warm_up
 from headgate.bench.linear_road.scenarios import CONTENDERS, SCENARIOS, Scenario, find_contender
 from headgate.bench.linear_road.search import CapacitySearch
 from headgate.bench.linear_road.store import Store
-from headgate.bench.linear_road.sweep import sweep
+from headgate.bench.linear_road.sweep import sweep, tries_left
 from headgate.bench.plan import Contender
 from headgate.core.traffic import parse_traffic
 
@@ -84,10 +84,7 @@ class Judge:
         calibrated = (known["calibration"] or {"query_sets": {}})["query_sets"]
         if new := [key for key in programme.query_sets if key not in calibrated]:
             seconds += application_s + (0.0 if calibrated else COSTS_S) + SATURATED_S * len(new)
-        missing = [name for name in programme.needs_sweep if name not in known["best_static"]]
-        tries = len(missing) * len(programme.sweep)
-        tried = sum(entry["scenario"] in missing for entry in known["sweep"])
-        seconds += max(0, tries - tried) * SWEEP_PROBES * cell_s
+        seconds += tries_left(known, programme) * SWEEP_PROBES * cell_s
         for visit in self.visits():
             cells = len(visit.cells) + PROBES * len(visit.searches) + visit.saturation
             seconds += application_s + cells * cell_s
