@@ -23,7 +23,7 @@ from headgate.bench.plan import BenchQuery, Cell, Contender, Outcome
 from headgate.bench.steady import still_falling
 from headgate.cli.live import LiveView
 from headgate.core.traffic import parse_traffic
-from headgate.engine import internals, model_store
+from headgate.engine import model_store
 from headgate.engine.session import local_cores, session
 from headgate.headgate import DEFAULT_SLO, Headgate
 from headgate.metrics.summary import QuerySummary
@@ -63,8 +63,6 @@ class Bench:
         finally:
             for running in list(self.hg.queries.values()):
                 running.stop()
-            # A cell's state, a gigabyte or more, must not burden the next one.
-            internals.forget_state(self.hg.spark)
 
     def _measure(self, cell: Cell, begun_at_s: dict[str, float]) -> Outcome:
         self._settle(cell)

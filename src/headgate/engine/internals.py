@@ -222,14 +222,6 @@ def qualified(spark: SparkSession, path: str) -> str:
     return str(filesystem.makeQualified(hadoop_path).toString())
 
 
-def forget_state(spark: SparkSession) -> None:
-    """Free the memory of stopped queries' state now instead of at Spark's next maintenance; no query may be running."""
-    context = spark.sparkContext
-    assert context._jvm is not None
-    context._jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()
-    context._jvm.System.gc()
-
-
 class LightListener:
     """Hands over progress as one JSON text per event.
 
