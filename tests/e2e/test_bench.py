@@ -45,9 +45,14 @@ def test_records_without_a_result_are_late() -> None:
 def test_a_contender_that_is_killed_is_told() -> None:
     cell = Cell((BenchQuery("alerts", 5.0, "B(500)"),), settle_s=60.0, measure_s=60.0)
     with Application(find_contender("trigger-0")) as app, pytest.raises(HeadgateError, match="ended with code -9"):
-        killer = threading.Timer(6.0, lambda: psutil.Process().children()[0].kill())
-        killer.start()
+        threading.Timer(6.0, _kill_contender).start()
         app.run(cell)
+
+
+def _kill_contender() -> None:
+    for child in psutil.Process().children():
+        if "headgate.bench.contender" in child.cmdline():
+            child.kill()
 
 
 def test_a_contender_that_fails_says_why() -> None:

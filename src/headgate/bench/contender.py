@@ -25,6 +25,7 @@ from headgate.cli.live import LiveView
 from headgate.core.traffic import parse_traffic
 from headgate.engine import model_store
 from headgate.engine.session import local_cores, session
+from headgate.errors import HeadgateError
 from headgate.headgate import DEFAULT_SLO, Headgate
 from headgate.metrics.summary import QuerySummary
 from headgate.workloads.queries import QUERIES
@@ -32,8 +33,8 @@ from headgate.workloads.queries import QUERIES
 DRAIN_S = 5.0
 """Beyond a query's deadline, how long to wait for the records that arrived within the measured time."""
 
-PLAIN_SLOTS = {"spark.sql.shuffle.partitions": str(4 * local_cores())}
-"""Without slots to spare, four short tasks a core let the others in sooner; the best setting that was found there."""
+PLAIN_TASKS_PER_CORE = 4
+"""Without slots to spare, short tasks let the others in sooner."""
 
 LONGEST_WARM_UP_S = 180.0
 """A warm-up that never becomes steady ends here."""
@@ -211,18 +212,22 @@ def _cpu_of(process: Any) -> float:
 
 def _use_cores(cores: int) -> None:
     """Fewer cores for this process and all that it starts: a JVM's own threads should not have the others either."""
-    mine = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, mine[:cores])
+    if not hasattr(os, "sched_setaffinity"):
+        raise HeadgateError(
+            "fewer cores than the machine has can be measured on Linux only: leave the part scaling out"
+        )
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
 
 
 @contextlib.contextmanager
 def opened(contender: Contender, cores: int | None, *, show: bool) -> Iterator[Bench]:
     """Spark, Headgate and, if people watch, the live view."""
     with tempfile.TemporaryDirectory(prefix="headgate-bench-", ignore_cleanup_errors=True) as workspace:
-        if cores is not None:
+        if cores is not None and cores < local_cores():
             _use_cores(cores)
-        conf = {"spark.scheduler.mode": contender.mode} | (PLAIN_SLOTS if contender.plain_slots else {})
-        master = "local[*]" if contender.plain_slots else None
+        conf, master = {"spark.scheduler.mode": contender.mode}, None
+        if contender.plain_slots:
+            conf["spark.sql.shuffle.partitions"], master = str(PLAIN_TASKS_PER_CORE * local_cores()), "local[*]"
         spark = session(f"headgate-{contender.name}", master=master, conf=conf)
         # Headgate's own run is kept for `headgate explain`; there is nothing to explain about a stock trigger.
         records = None if contender.trigger_share is None and show else f"{workspace}/batches.jsonl"

@@ -21,8 +21,6 @@ class Setting:
     reason: str
     local: bool = False
     """Only for a local master, whose checkpoints and memory are this machine's."""
-    since: tuple[int, int] = (4, 2)
-    """The first Spark that knows it."""
 
 
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -103,11 +101,8 @@ def session(
 
 
 def defaults(*, local: bool) -> list[Setting]:
-    """The settings for the Spark that is installed."""
-    import pyspark
-
-    version = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
-    return [setting for setting in DEFAULTS if setting.since <= version and (local or not setting.local)]
+    """The settings for a master of that kind."""
+    return [setting for setting in DEFAULTS if local or not setting.local]
 
 
 def _is_local(master: str | None) -> bool:

@@ -18,7 +18,7 @@ START, STRIDE = 0.45, 1.35
 
 WORTH_TRYING = 0.65
 """A setting that carried less than this share of the best one's load is not tried again in other scenarios of the same
-queries: one that is far behind under bursts does not win under steady traffic."""
+queries. A guess that saves hours: one that is far behind in one scenario should not win in another."""
 
 
 def sweep(runner: Runner) -> None:
