@@ -101,6 +101,11 @@ setup_java() {
         "macOS:           brew install openjdk@17"
 }
 
+# Only tests and benchmarks with a real Kafka need it, and without it they say so themselves.
+setup_maven() {
+    command -v mvn >/dev/null || apt_install maven || say "without Maven (mvn) there is no Kafka to test with"
+}
+
 # ---------------------------------------------------------------- Python
 
 find_python() {

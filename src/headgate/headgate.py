@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import logging
 import os
 import tempfile
@@ -37,7 +38,7 @@ from headgate.errors import BadParameter, HeadgateError, UnsupportedSpark
 from headgate.metrics.recorder import Recorder
 from headgate.metrics.runs import new_run
 from headgate.metrics.status import QueryStatus, status_of
-from headgate.sources import options
+from headgate.sources import options, probe
 from headgate.sources.gate import FORMAT as GATE_FORMAT
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Headgate:
     """Deadlines for the streaming queries of one Spark session.
 
     :param spark: your session; without one, :func:`headgate.session` starts one and it is stopped at the end.
-    :param policy: which running batch gets the cores: edf (default), rdas, fair or fifo.
+    :param policy: which running batch gets the cores: edf (default), rdas, lbf, edf-lbf, fair or fifo.
     :param admission: when batches start: slo (default), latest, zstream, qspark, or observe (only measure).
     :param records: file for all finished batches (JSON lines); None for a fresh file under the user's state folder.
     :param socket_dir: folder for the private socket; default: the system's temporary folder.
@@ -111,12 +112,16 @@ class Headgate:
 
     @property
     def readStream(self) -> DataStreamReader:  # noqa: N802 (Spark's name)
-        """As ``spark.readStream``, for Headgate's own sources: ``headgate-trace``, ``headgate-files``."""
+        """As ``spark.readStream``, for Headgate's own sources: ``headgate-kafka``, ``-files`` and ``-trace``."""
         reader = self.spark.readStream.option(options.FOLDER, self._coordinator.address.folder)
         return reader.option(options.GATE, uuid.uuid4().hex).option(options.TASKS, str(self.cores))
 
     def gate(self, df: DataFrame) -> DataFrame:
-        """Put a gate before any streaming DataFrame. Apply it to the raw source, before ``withWatermark``."""
+        """Put a gate before any streaming DataFrame. Apply it to the raw source, before ``withWatermark``.
+
+        Spark's own Kafka source and file sources are watched, so that the gate knows what waits in them; of any other
+        source it is estimated from the query's progress.
+        """
         if not df.isStreaming:
             raise BadParameter("df", "a static DataFrame", "only streams have batches to hold", "use spark.readStream")
         if internals.has_watermark(df):
@@ -124,8 +129,18 @@ class Headgate:
                 "df", "a DataFrame with a watermark", "the gate must come before it",
                 "write hg.gate(source).withWatermark(...), not hg.gate(source.withWatermark(...))",
             )  # fmt: skip
-        empty = self.readStream.format(GATE_FORMAT).schema(df.schema).load()
-        return empty.union(df)
+        gate = self.readStream.format(GATE_FORMAT).schema(df.schema)
+        if (watched := self._watchable(df)) is not None:
+            gate = gate.option(probe.OPTION, json.dumps(watched))
+        return gate.load().union(df)
+
+    def _watchable(self, df: DataFrame) -> dict[str, Any] | None:
+        """Fails open: a plan that looks different in some Spark costs the probe, not the gate."""
+        try:
+            return internals.watchable(df)
+        except Exception as error:
+            log.warning("what waits in this source is only estimated: %s", error)
+            return None
 
     def start(
         self,
@@ -376,9 +391,10 @@ class Headgate:
     def _register_sources(self) -> None:
         from headgate.sources.files.source import FilesSource
         from headgate.sources.gate import GateSource
+        from headgate.sources.kafka.source import KafkaSource
         from headgate.sources.trace import TraceSource
 
-        for source in (GateSource, TraceSource, FilesSource):
+        for source in (GateSource, TraceSource, FilesSource, KafkaSource):
             self.spark.dataSource.register(source)
 
 

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import tempfile
 import uuid
+from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from headgate.sources.files.feed import OPEN_COST_BYTES, FilesFeed, spread
+from headgate.sources.files.feed import FilesFeed
 from headgate.sources.files.log import FileLog
+from headgate.sources.files.pieces import LEAST_BYTES, OPEN_COST_BYTES, Piece, cut, lines_of, spread
 from headgate.sources.files.segments import FileEntry, SegmentStore
 from tests.killing import STEPS, killed_at
 
@@ -95,13 +98,13 @@ class FilesQuery(RuleBasedStateMachine):
 
     def plan(self, end, tasks):
         shares = self.feed.ranges(self.end, end, tasks)
-        assert len(shares) <= tasks and all(share["paths"] for share in shares)
+        assert len(shares) <= tasks and all(share["pieces"] for share in shares)
         if end != self.end:
             self.planned.append((self.end, end, tasks, shares))
         self.end = end
 
     def read(self):
-        return [path for *_, shares in self.planned for share in shares for path in share["paths"]]
+        return [path for *_, shares in self.planned for share in shares for path, *_ in share["pieces"]]
 
     def tick(self):
         self.now_s += 5.0
@@ -121,10 +124,10 @@ TestFilesQuery.settings = settings(max_examples=40, stateful_step_count=25, dead
 @given(sizes=st.lists(sizes, max_size=60), tasks=st.integers(1, 12))
 def test_shares_hold_every_file_once_and_differ_by_one_file_at_most(sizes, tasks):
     entries = [FileEntry(number, f"{number}", size, 0.0, 0.0) for number, size in enumerate(sizes)]
-    shares = spread(entries, tasks)
-    assert sorted(entry for share in shares for entry in share) == entries
+    shares = spread([(Piece(entry.path), entry.size_bytes) for entry in entries], tasks)
+    assert sorted(int(piece.path) for share in shares for piece in share) == list(range(len(sizes)))
     assert len(shares) == min(tasks, len(entries))
-    loads = [sum(entry.size_bytes + OPEN_COST_BYTES for entry in share) for share in shares]
+    loads = [sum(sizes[int(piece.path)] + OPEN_COST_BYTES for piece in share) for share in shares]
     assert not shares or max(loads) - min(loads) <= max(sizes) + OPEN_COST_BYTES
 
 
@@ -160,3 +163,30 @@ def test_a_killed_write_leaves_a_loadable_log(flushed, step, compact, cut):
                 os.truncate(os.path.join(directory, name), cut)
         paths = [entry.path for entry in FileLog(directory).entries(0, durable)]
         assert paths == [f"{n}" for n in range(durable)]
+
+
+@given(size=st.integers(0, 12 * LEAST_BYTES), others=st.integers(0, 4 * LEAST_BYTES), tasks=st.integers(1, 8))
+def test_pieces_cover_a_file_without_gap_or_overlap(size, others, tasks):
+    entries = [FileEntry(0, "large", size, 0.0, 0.0), FileEntry(1, "other", others, 0.0, 0.0)]
+    pieces = [piece for piece, _ in cut(entries, tasks, "json") if piece.path == "large"]
+    assert pieces[0].first == 0 and pieces[-1].end is None
+    assert all(piece.end == after.first for piece, after in pairwise(pieces))
+    sizes = [size for piece, size in cut(entries, tasks, "json")]
+    assert sum(sizes) == size + others
+    assert max(sizes) <= max(LEAST_BYTES, -(-(size + others) // tasks))
+
+
+@given(lines=st.lists(st.binary(max_size=9).map(lambda line: line.replace(b"\n", b"")), max_size=12), data=st.data())
+def test_every_line_is_in_the_piece_in_which_it_begins(lines, data):
+    text = b"\n".join(lines)
+    edges = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=4)))
+    edges = [0, *edges]
+    ends = [*edges[1:], None]
+    read = [
+        lines_of(io.BytesIO(text), Piece("f", first, end)).read()
+        for first, end in zip(edges, ends, strict=True)
+        if first != end
+    ]
+    assert b"".join(read) == text
+    parts = [part for part in read if part]
+    assert all(part.endswith(b"\n") for part in parts[:-1])

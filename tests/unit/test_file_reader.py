@@ -34,7 +34,7 @@ def read(tmp_path):
     def run(file_format, data, schema=SCHEMA, name="a", **options):
         (tmp_path / name).write_bytes(data)
         reader = pickle.loads(pickle.dumps(FileRangeReader(config(tmp_path, file_format, **options), schema)))
-        batches = list(reader({"paths": [str(tmp_path / name)]}))
+        batches = list(reader({"pieces": [[str(tmp_path / name)]]}))
         assert all(batch.schema.equals(schema) for batch in batches)  # as Spark demands, nullability included
         return [row for batch in batches for row in batch.to_pylist()]
 
@@ -188,14 +188,14 @@ class TestReader:
         with pytest.raises(
             UnreadableFile, match=r"gone: this file vanished.*put it back, or put an empty file"
         ) as caught:
-            list(reader({"paths": [str(tmp_path / "gone")]}))
+            list(reader({"pieces": [[str(tmp_path / "gone")]]}))
         assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
     def test_reads_files_in_order(self, tmp_path):
         for name in "ba":
             (tmp_path / name).write_text(name)
         reader = FileRangeReader(config(tmp_path, "text"), TestText.SCHEMA)
-        share = {"paths": [str(tmp_path / name) for name in "ba"]}
+        share = {"pieces": [[str(tmp_path / name)] for name in "ba"]}
         assert [batch.to_pylist()[0]["value"] for batch in reader(share)] == ["b", "a"]
 
     def test_is_light(self, tmp_path):

@@ -14,9 +14,10 @@ from headgate.sources.feed import Pending
 from headgate.sources.files import listing as file_listing
 from headgate.sources.files import rows as file_rows
 from headgate.sources.files.config import FilesConfig
-from headgate.sources.files.feed import FileRangeReader, FilesFeed, arrived_s, spread
+from headgate.sources.files.feed import FileRangeReader, FilesFeed, arrived_s
 from headgate.sources.files.listing import LocalListing, listing_of
 from headgate.sources.files.log import FileLog
+from headgate.sources.files.pieces import Piece, spread
 from headgate.sources.files.rows import RowEstimator
 from headgate.sources.files.segments import FileEntry
 
@@ -49,7 +50,7 @@ def folder(tmp_path):
 
 
 def names(feed, start, end):
-    return [os.path.basename(path) for share in feed.ranges(start, end, 1) for path in share["paths"]]
+    return [os.path.basename(path) for share in feed.ranges(start, end, 1) for path, *_ in share["pieces"]]
 
 
 class TestTaking:
@@ -413,16 +414,16 @@ def parquet(folder, number, rows):
 class TestSpread:
     def test_longest_first_to_the_least_loaded(self):
         mib = 1 << 20
-        shares = spread([FileEntry(i, f"{i}", size * mib, 0.0, 0.0) for i, size in enumerate((3, 5, 4, 2))], 2)
-        assert [[file.number for file in share] for share in shares] == [[1, 3], [0, 2]]
+        shares = spread([(Piece(f"{i}"), size * mib) for i, size in enumerate((3, 5, 4, 2))], 2)
+        assert [[piece.path for piece in share] for share in shares] == [["1", "3"], ["0", "2"]]
 
     def test_opening_many_small_files_counts_too(self):
         sizes = [1 << 20] + [10] * 100
-        shares = spread([FileEntry(i, f"{i}", size, 0.0, 0.0) for i, size in enumerate(sizes)], 2)
+        shares = spread([(Piece(f"{i}"), size) for i, size in enumerate(sizes)], 2)
         assert [len(share) for share in shares] == [35, 66]
 
     def test_no_share_is_empty(self):
-        assert len(spread([FileEntry(0, "a", 1, 0.0, 0.0)], 8)) == 1
+        assert len(spread([(Piece("a"), 1)], 8)) == 1
         assert spread([], 8) == []
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from headgate.bench.linear_road import judge as judging
-from headgate.bench.linear_road import sweep as sweeping
+from headgate.bench.linear_road import runner as running
 from headgate.bench.linear_road.judge import Judge
 from headgate.bench.linear_road.programmes import BEST, Part, Programme, full, quick
 from headgate.bench.linear_road.scenarios import SCENARIOS, find_contender, static, traffic_text
@@ -33,7 +32,7 @@ class Instant:
 
     started: list[tuple[str, int | None]] = []  # noqa: RUF012 - shared on purpose: one list for all applications
 
-    def __init__(self, contender: Contender, cores: int | None = None) -> None:
+    def __init__(self, contender: Contender, cores: int | None = None, kafka: str | None = None) -> None:
         self.contender = contender
         self.started.append((contender.name, cores))
 
@@ -65,8 +64,7 @@ class Instant:
 def instant(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int | None]]:
     started: list[tuple[str, int | None]] = []
     monkeypatch.setattr(Instant, "started", started)
-    monkeypatch.setattr(judging, "Application", Instant)
-    monkeypatch.setattr(sweeping, "Application", Instant)
+    monkeypatch.setattr(running, "Application", Instant)
     return started
 
 
@@ -162,7 +160,7 @@ def test_the_programmes_name_only_what_exists() -> None:
 def test_a_programme_can_be_narrowed() -> None:
     narrow = full(2).only_parts(("mixed", "capacity")).only_scenarios(("mixed-bursty",))
     assert narrow.scenarios == ["mixed-bursty"]
-    assert [part.name for part in narrow.parts] == ["mixed"]
+    assert {part.name for part in narrow.parts} == {"mixed"}
     assert narrow.saturation == ()
 
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from headgate.core.policies import Share, edf, fair, fifo, find_policy, rdas
+from headgate.core.policies import Share, edf, edf_lbf, fair, fifo, find_policy, lbf, rdas
 from headgate.errors import BadParameter
 from tests.making import moment, query, running
 
@@ -65,3 +65,25 @@ def test_what_does_not_run_gets_nothing() -> None:
 def test_an_unknown_policy_is_refused_with_the_choices() -> None:
     with pytest.raises(BadParameter, match=r"policy='lottery'.*fifo, fair, edf, rdas"):
         find_policy("lottery")
+
+
+BACKLOGS = moment(
+    100.0,
+    query("behind", rows=50_000, running=running(finish_at_s=102, due_at_s=140)),
+    query("nearly-done", rows=10, running=running(finish_at_s=100.2, due_at_s=130)),
+    query("in-danger", rows=10, running=running(finish_at_s=101, due_at_s=101.5)),
+    cores=6,
+)
+
+
+def order_of(shares: dict[str, Share]) -> list[str]:
+    return sorted(shares, key=lambda name: -shares[name].weight)
+
+
+def test_lbf_serves_the_one_with_the_most_work_before_it() -> None:
+    assert order_of(lbf(BACKLOGS)) == ["behind", "in-danger", "nearly-done"]
+
+
+def test_edf_lbf_serves_what_is_in_danger_first() -> None:
+    assert order_of(edf_lbf(BACKLOGS)) == ["in-danger", "behind", "nearly-done"]
+    assert edf_lbf(BACKLOGS)["in-danger"].min_share == 6

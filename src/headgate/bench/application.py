@@ -22,8 +22,12 @@ _LOOK_S = 0.1
 class Application:
     """A fresh process for one contender; ``with Application(contender) as app: app.run(cell)``."""
 
-    def __init__(self, contender: Contender, cores: int | None = None, *, show: bool = False) -> None:
+    def __init__(
+        self, contender: Contender, cores: int | None = None, *, show: bool = False, kafka: str | None = None
+    ) -> None:
+        """`kafka` is a broker's address: reports then come from a topic instead of the trace source."""
         self.contender = contender
+        self._kafka = kafka
         self._cores = cores
         self._show = show
         self._cells = 0
@@ -49,7 +53,7 @@ class Application:
 
     def _start(self) -> subprocess.Popen[str]:
         setting = Path(self._folder.name) / "contender.json"
-        settings = {"contender": asdict(self.contender), "cores": self._cores, "show": self._show}
+        settings = {"contender": asdict(self.contender), "cores": self._cores, "show": self._show, "kafka": self._kafka}
         setting.write_text(json.dumps(settings))
         # Spark's own words go to a file; they are shown only if the run fails.
         with self._log.open("w") as log:

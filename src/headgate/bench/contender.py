@@ -14,10 +14,10 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headgate.bench.plan import BenchQuery, Cell, Contender, Outcome
 from headgate.bench.steady import still_falling
@@ -29,6 +29,11 @@ from headgate.errors import HeadgateError
 from headgate.headgate import DEFAULT_SLO, Headgate
 from headgate.metrics.summary import QuerySummary
 from headgate.workloads.queries import QUERIES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from headgate.bench.kafka.flow import KafkaFlow
 
 DRAIN_S = 5.0
 """Beyond a query's deadline, how long to wait for the records that arrived within the measured time."""
@@ -43,8 +48,10 @@ LONGEST_WARM_UP_S = 180.0
 class Bench:
     """One Spark, one Headgate, cell after cell."""
 
-    def __init__(self, contender: Contender, hg: Headgate, workspace: str) -> None:
+    def __init__(self, contender: Contender, hg: Headgate, workspace: str, kafka: str | None = None) -> None:
         self.contender = contender
+        self._kafka = kafka
+        self._flows: dict[str, KafkaFlow] = {}
         self.hg = hg
         self.phase = "starting"
         self._workspace = Path(workspace)
@@ -64,35 +71,60 @@ class Bench:
         finally:
             for running in list(self.hg.queries.values()):
                 running.stop()
+            for flow in self._flows.values():
+                flow.stop()
+            self._flows.clear()
 
     def _measure(self, cell: Cell, begun_at_s: dict[str, float]) -> Outcome:
         self._settle(cell)
         begun_at_s |= {b.query: b.oldest_at_s for b in self.hg.recorder.batches() if b.batch_id == 0 and b.oldest_at_s}
         done_rows = self._rows()
         self.hg.recorder.reset()
-        cpu_s, begun_s = _cpu_s(), time.monotonic()
+        cpu_s, begun_s = self._cpu_s(), time.monotonic()
         broken = self._pause(cell.measure_s, f"{cell.title} measuring,", cell if cell.give_up else None)
-        cpu_s, measured_s = _cpu_s() - cpu_s, time.monotonic() - begun_s
+        cpu_s, measured_s = self._cpu_s() - cpu_s, time.monotonic() - begun_s
         self.phase = f"{cell.title} waiting for the last records"
         if not broken:
             self._drain(cell, time.time())
         queries = self._results(cell)
         for query in cell.queries:
-            _count_left(queries[query.name], query, cell.seed, begun_at_s[query.name], done_rows.get(query.name, 0))
+            begun_s, done = begun_at_s[query.name], done_rows.get(query.name, 0)
+            origin_s = self._flows[query.rate].origin_s if self._kafka else begun_s
+            _count_left(queries[query.name], query, cell.seed, origin_s, begun_s, done)
         return Outcome(self.contender.name, self.contender.title, cpu_s, measured_s, queries, aborted=broken)
 
     def _start(self, cell: Cell, query: BenchQuery) -> None:
         spec = QUERIES[query.name]
-        source = self.hg.readStream.format("headgate-trace").option("workload", "linear-road")
-        if query.max_rows is not None:
-            source = source.option("maxRowsPerTrigger", str(query.max_rows))
-        reports = source.option("rate", query.rate).option("seed", str(cell.seed)).load()
+        reports = self._from_kafka(cell, query) if self._kafka else self._from_trace(cell, query)
         writer = spec.build(reports).writeStream.format("noop").outputMode(spec.output_mode).queryName(query.name)
         writer = writer.option("checkpointLocation", str(self._checkpoint(query.name)))
         trigger_s = self._trigger_s(query)
         if trigger_s:
             writer = writer.trigger(processingTime=f"{trigger_s * 1e3:.0f} milliseconds")
         self.hg.start(writer, deadline=query.deadline_s)
+
+    def _from_trace(self, cell: Cell, query: BenchQuery) -> DataFrame:
+        source = self.hg.readStream.format("headgate-trace").option("workload", "linear-road")
+        if query.max_rows is not None:
+            source = source.option("maxRowsPerTrigger", str(query.max_rows))
+        return source.option("rate", query.rate).option("seed", str(cell.seed)).load()
+
+    def _from_kafka(self, cell: Cell, query: BenchQuery) -> DataFrame:
+        """Queries with the same traffic share a topic, as consumers of one feed do."""
+        from headgate.bench.kafka.feeder import reports_of
+        from headgate.bench.kafka.flow import KafkaFlow
+
+        assert self._kafka is not None
+        if query.rate not in self._flows:
+            self._flows[query.rate] = KafkaFlow(self._kafka, query.rate, cell.seed, self._workspace)
+        source = self.hg.readStream.format("headgate-kafka").option("kafka.bootstrap.servers", self._kafka)
+        if query.max_rows is not None:
+            source = source.option("maxOffsetsPerTrigger", str(query.max_rows))
+        return reports_of(source.option("subscribe", self._flows[query.rate].topic).load())
+
+    def _cpu_s(self) -> float:
+        """CPU seconds of this process and everything it started for the queries: JVM, planning processes, workers."""
+        return _cpu_s({flow.pid for flow in self._flows.values()})
 
     def _trigger_s(self, query: BenchQuery) -> float:
         if query.trigger_s is not None:
@@ -173,10 +205,16 @@ class Bench:
         }
 
 
-def _count_left(found: dict[str, Any], query: BenchQuery, seed: int, begun_at_s: float, done_before: int) -> None:
-    """Records that are still without a result although their deadline has passed are late too."""
+def _count_left(
+    found: dict[str, Any], query: BenchQuery, seed: int, origin_s: float, begun_at_s: float, done_before: int
+) -> None:
+    """Records that are still without a result although their deadline has passed are late too.
+
+    The traffic began at `origin_s`; the query reads what came from `begun_at_s` on.
+    """
     traffic = parse_traffic(query.rate, seed)
-    due_rows = traffic.count_before(max(0.0, time.time() - begun_at_s - query.deadline_s))
+    due_rows = traffic.count_before(max(0.0, time.time() - origin_s - query.deadline_s))
+    due_rows -= traffic.count_before(max(0.0, begun_at_s - origin_s))
     left = max(0, due_rows - done_before - int(found["rows"]))
     if query.max_rows is not None or not left:  # a limited source is meant to fall behind
         return
@@ -191,12 +229,11 @@ def _cdf(latencies: Any) -> list[tuple[float, float]]:
     return [(latencies.quantile(share), share) for share in shares] if latencies.count else []
 
 
-def _cpu_s() -> float:
-    """CPU seconds of this process and everything it started: the JVM, planning processes, workers."""
+def _cpu_s(without: Collection[int]) -> float:
     import psutil
 
     me = psutil.Process(os.getpid())
-    return sum(_cpu_of(process) for process in [me, *me.children(recursive=True)])
+    return sum(_cpu_of(process) for process in [me, *me.children(recursive=True)] if process.pid not in without)
 
 
 def _cpu_of(process: Any) -> float:
@@ -220,7 +257,7 @@ def _use_cores(cores: int) -> None:
 
 
 @contextlib.contextmanager
-def opened(contender: Contender, cores: int | None, *, show: bool) -> Iterator[Bench]:
+def opened(contender: Contender, cores: int | None, *, show: bool, kafka: str | None) -> Iterator[Bench]:
     """Spark, Headgate and, if people watch, the live view."""
     with tempfile.TemporaryDirectory(prefix="headgate-bench-", ignore_cleanup_errors=True) as workspace:
         if cores is not None and cores < local_cores():
@@ -233,7 +270,7 @@ def opened(contender: Contender, cores: int | None, *, show: bool) -> Iterator[B
         records = None if contender.trigger_share is None and show else f"{workspace}/batches.jsonl"
         policy = contender.policy if contender.mode == "FAIR" else None
         hg = Headgate(spark, policy=policy, admission=contender.admission, records=records)
-        bench = Bench(contender, hg, workspace)
+        bench = Bench(contender, hg, workspace, kafka)
         try:
             with LiveView(hg.status, lambda: bench.phase) if show else contextlib.nullcontext():
                 yield bench
@@ -244,7 +281,8 @@ def opened(contender: Contender, cores: int | None, *, show: bool) -> Iterator[B
 
 def main() -> int:
     setting = json.loads(Path(sys.argv[1]).read_text())
-    with opened(Contender(**setting["contender"]), setting["cores"], show=setting["show"]) as bench:
+    contender = Contender(**setting["contender"])
+    with opened(contender, setting["cores"], show=setting["show"], kafka=setting["kafka"]) as bench:
         for line in sys.stdin:
             task = json.loads(line)
             outcome = bench.run(Cell.from_json(task["cell"]))

@@ -22,9 +22,24 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     coordinator = kinds.add_parser("coordinator", help="CPU share of the coordinator with many light queries")
     coordinator.add_argument("--queries", type=int, default=20, metavar="N")
     coordinator.add_argument("--seconds", type=float, default=60.0, metavar="S")
-    for kind in (decisions, overhead, coordinator):
+    kafka = kinds.add_parser("kafka", help="the Kafka source against Spark's own, on a broker that Maven fetches")
+    kafka.add_argument("--records", type=int, default=5_000_000, metavar="N")
+    kafka.add_argument("--bytes", type=int, default=200, metavar="N", help="of each record (default 200)")
+    kafka.add_argument("--partitions", type=int, default=4, metavar="N")
+    files = kinds.add_parser("files", help="the files source against Spark's own, JSON and Parquet")
+    files.add_argument("--rows", type=int, default=2_000_000, metavar="N")
+    files.add_argument("--files", type=int, default=16, metavar="N")
+    listing = kinds.add_parser("listing", help="how long a look at a folder of many files takes")
+    listing.add_argument("--files", type=int, default=100_000, metavar="N")
+    for kind in (kafka, files, listing):
+        kind.add_argument("--repeats", type=int, default=5, metavar="N")
+    for kind in (decisions, overhead, coordinator, kafka, files, listing):
         kind.add_argument("--json", action="store_true", help="as data")
     bench_linear_road.arguments(kinds.add_parser("linear-road", help="Linear Road against stock Spark: the judge"))
+    hone = kinds.add_parser("hone", help="largest backlog first against round robin, simulated as in Hone's paper")
+    hone.add_argument("--seeds", type=int, default=50, metavar="N", help="runs of every setting (default 50)")
+    hone.add_argument("--out", default="headgate-hone", metavar="DIR", help="where results and report go")
+    hone.add_argument("--json", action="store_true", help="print the results as JSON")
     compare = kinds.add_parser("compare", help="two results of linear-road: what became better or worse")
     compare.add_argument("old", metavar="OLD", help="results.json or its folder")
     compare.add_argument("new", metavar="NEW")
@@ -38,7 +53,11 @@ def run(parsed: argparse.Namespace) -> int:
         "decisions": _decisions,
         "overhead": _overhead,
         "coordinator": _coordinator,
+        "kafka": _kafka,
+        "files": _files,
+        "listing": _listing,
         "linear-road": bench_linear_road.run,
+        "hone": _hone,
     }
     results: Any = kinds[parsed.kind](parsed)
     if parsed.json and results is not None:
@@ -77,6 +96,51 @@ def _coordinator(parsed: argparse.Namespace) -> Any:
         share, batches = result["coordinator_cpu_share"], result["batches"]
         print(f"{result['queries']} queries, {batches} batches in {result['seconds']:g} s: {share:.2%} of a core")
     return result
+
+
+def _kafka(parsed: argparse.Namespace) -> Any:
+    from headgate.bench.sources import kafka
+
+    return _told(parsed, kafka(parsed.records, parsed.bytes, parsed.partitions, parsed.repeats, _say))
+
+
+def _files(parsed: argparse.Namespace) -> Any:
+    from headgate.bench.sources import files
+
+    return _told(parsed, files(parsed.rows, parsed.files, parsed.repeats, _say))
+
+
+def _told(parsed: argparse.Namespace, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    for row in [] if parsed.json else results:
+        spread = f"{min(row['ratios']):.3f} .. {max(row['ratios']):.3f}"
+        print(f"{row['what']}: Headgate / {row['peer']} = {row['ratio']:.3f} ({spread})")
+    return results
+
+
+def _listing(parsed: argparse.Namespace) -> Any:
+    from headgate.bench.sources import listing
+
+    result = listing(parsed.files, parsed.repeats, _say)
+    if not parsed.json:
+        print(
+            f"{result['files']:,} files: first look {result['first_look_s']:.2f} s, then {result['look_s']:.3f} s each"
+        )
+    return result
+
+
+def _hone(parsed: argparse.Namespace) -> Any:
+    from headgate.bench.hone.report import targets, write_report
+    from headgate.bench.hone.study import study
+    from headgate.bench.report.targets_table import found, required
+
+    results = study(parsed.seeds, _say)
+    folder = Path(parsed.out)
+    report = write_report(results, folder / "report.html")
+    (folder / "results.json").write_text(json.dumps(results))
+    for row in [] if parsed.json else targets(results):
+        print(f"{row.measure}: {found(row)} ({required(row)}, {row.verdict})")
+    _say(f"report: {report}")
+    return results
 
 
 def _compare(parsed: argparse.Namespace) -> int:

@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scenarios", metavar="S,…", help="some scenarios, such as mixed-bursty or equal-8-u")
     parser.add_argument("--loads", metavar="L,…", help="loads instead of the programme's own, such as 0.5,0.8")
     parser.add_argument("--repeats", type=int, metavar="N", help="fresh applications per contender (default 3)")
-    parser.add_argument("--seconds", type=float, metavar="S", help="each measurement (default 60)")
+    parser.add_argument("--seconds", type=float, metavar="S", help="each measurement (default 45)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the traffic (default 1)")
     parser.add_argument(
         "--sweep", metavar="NAME,…", help="stock settings to choose from, such as trigger-0,static-0.25-fair"
@@ -34,11 +34,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", default="headgate-bench", metavar="DIR", help="results; an interrupted run goes on there"
     )
+    parser.add_argument(
+        "--source", choices=["trace", "kafka"], default="trace",
+        help="kafka: a real broker in front, which Maven fetches; results need a folder of their own",
+    )  # fmt: skip
     parser.add_argument("--plan", action="store_true", help="only say what would be measured and how long it takes")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
 
 
 def run(parsed: argparse.Namespace) -> Any:
+    from headgate.bench.kafka.broker import source
     from headgate.bench.linear_road.judge import Judge
     from headgate.bench.linear_road.report import write_report
     from headgate.bench.linear_road.scenarios import find_contender
@@ -48,18 +53,20 @@ def run(parsed: argparse.Namespace) -> Any:
     programme = programme_of(parsed, local_cores())
     settings = {
         "repeats": programme.repeats, "measure_s": programme.measure_s, "settle_s": programme.settle_s,
-        "seed": programme.seed, "parts": [part.name for part in programme.parts],
+        "seed": programme.seed, "source": parsed.source,
+        "parts": list(dict.fromkeys(part.name for part in programme.parts)),
     }  # fmt: skip
     store = Store(Path(parsed.out), command_line(sys.argv), settings)
     if parsed.best_static:
         find_contender(parsed.best_static)  # refuses what does not exist
         known = store.data["best_static"]
         known |= {name: parsed.best_static for name in programme.needs_sweep if name not in known}
-    judge = Judge(programme, store, local_cores(), _progress)
     if parsed.plan:
+        judge = Judge(programme, store, local_cores(), _progress)
         print(f"{', '.join(programme.scenarios)}: about {_minutes(judge.remaining_s())}")
         return None
-    judge.run()
+    with source(parsed.source) as kafka:
+        Judge(programme, store, local_cores(), _progress, kafka).run()
     report = write_report(store.data, store.path.parent / "report.html")
     print(f"results: {store.path}\nreport:  {report}", file=sys.stderr)
     return store.data

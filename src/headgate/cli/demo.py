@@ -23,6 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rate", type=int, help=f"reports per second (default {RATE_PER_CORE} per core)")
     parser.add_argument("--warm-up", type=float, default=32.0, metavar="S", help="seconds not counted (default 32)")
     parser.add_argument("--seconds", type=float, default=28.0, metavar="S", help="seconds measured (default 28)")
+    parser.add_argument("--source", choices=["trace", "kafka"], default="trace", help="kafka: a real broker in front")
     parser.add_argument("--only", choices=["headgate", "trigger-0", "trigger-deadline"], help="run one contender")
     parser.add_argument("--out", default="headgate-demo", metavar="DIR", help="where picture and figures go")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
@@ -30,6 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     from headgate.bench.application import Application
+    from headgate.bench.kafka.broker import source
     from headgate.bench.plan import HEADGATE, TRIGGER_DEADLINE, TRIGGER_ZERO, BenchQuery, Cell
     from headgate.cli.demo_summary import caption, print_summary
     from headgate.engine.session import local_cores
@@ -39,12 +41,13 @@ def run(parsed: argparse.Namespace) -> int:
     contenders = [c for c in (HEADGATE, TRIGGER_ZERO, TRIGGER_DEADLINE) if parsed.only in (None, c.name)]
     begun_s = time.monotonic()
     outcomes = []
-    for number, contender in enumerate(contenders, 1):
-        title = f"[{number}/{len(contenders)}] {contender.title}"
-        if not parsed.json:
-            print(f"{title}: {rate:,} reports/s into each of {', '.join(name for name, _ in QUERIES)}", flush=True)
-        with Application(contender, show=True) as application:
-            outcomes.append(application.run(Cell(queries, parsed.warm_up, parsed.seconds, title=f"{title}:")))
+    with source(parsed.source) as kafka:
+        for number, contender in enumerate(contenders, 1):
+            title = f"[{number}/{len(contenders)}] {contender.title}"
+            if not parsed.json:
+                print(f"{title}: {rate:,} reports/s into each of {', '.join(name for name, _ in QUERIES)}", flush=True)
+            with Application(contender, show=True, kafka=kafka) as application:
+                outcomes.append(application.run(Cell(queries, parsed.warm_up, parsed.seconds, title=f"{title}:")))
     took_s = time.monotonic() - begun_s
     picture = _save(outcomes, Path(parsed.out), caption(rate, parsed.seconds))
     if parsed.json:

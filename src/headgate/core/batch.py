@@ -36,6 +36,8 @@ class BatchRecord:
     """Whether arrivals were estimated (``gate(df)``) rather than known (native sources)."""
     left_rows: int
     """Rows that waited and were left for the next batch because they did not fit."""
+    skipped_rows: int = 0
+    """Rows that were gone from the source before they could be read (with ``failOnDataLoss`` false)."""
     spark_ms: dict[str, int] = field(default_factory=dict)
     """Spark's own breakdown of the trigger (its ``latestOffset`` contains the hold)."""
 

@@ -143,13 +143,16 @@ class Dispatcher:
         first = gate == min(state.gates)
         return self._first_answer(state, gate, now) if first else self._later_answer(state, gate, now)
 
-    def took(self, name: str, gate: int, rows: int, left_rows: int, arrivals: Arrivals, now: Instant) -> None:
+    def took(
+        self, name: str, gate: int, rows: int, left_rows: int, arrivals: Arrivals, now: Instant, skipped_rows: int = 0
+    ) -> None:
         """A native gate has cut its part of the batch."""
         state = self.queries[name]
         state.gate(gate).took(rows, now.mono_s)
         if state.round is not None:
             state.round.rows += rows
             state.round.left_rows += left_rows
+            state.round.skipped_rows += skipped_rows
             state.round.arrivals.append(arrivals)
 
     def finished(self, progress: Progress, now: Instant) -> tuple[BatchRecord, Arrivals] | None:
@@ -165,12 +168,13 @@ class Dispatcher:
         self._note_limit(state, matched, progress, now)
         self._learn(state, matched, progress, duration_s, overlap)
         arrivals, estimated = _arrivals(matched, progress)
-        estimated |= not state.native
+        # What a source's own limit left behind was counted as if it had been taken.
+        estimated |= not state.native or state.behind
         return _record(state.config.promise, matched, progress, overlap, arrivals, estimated), arrivals
 
     def _note_limit(self, state: QueryState, batch: Round, progress: Progress, now: Instant) -> None:
         """Keep in mind whether a foreign source's own limit left rows behind."""
-        was_behind, state.behind = state.behind, progress.behind and not state.native
+        was_behind, state.behind = state.behind, progress.behind and not state.divisible
         if state.behind and batch.waited_from_s is not None:
             # What was left may be as old as what was taken; until it catches up nobody knows, so the worst is assumed.
             state.opened = Instant(now.mono_of(batch.waited_from_s), batch.waited_from_s)
@@ -251,7 +255,7 @@ class Dispatcher:
         if decision.open:
             return self._open_round(state, gate, decision, now)
         # A foreign source would be read at once after a Pass: its gate is the one that has to wait.
-        return Pass() if state.gate(gate).native else self._hold(state, decision, now.mono_s)
+        return self._hold(state, decision, now.mono_s) if state.gate(gate).foreign else Pass()
 
     def _decide(self, state: QueryState, now_s: float) -> Decision:
         snapshot = self.snapshot(now_s)
@@ -368,6 +372,7 @@ def _record(
         latency=arrivals.latency(progress.finished_at_s, promise.deadline_s) if arrivals.total else None,
         estimated=estimated,
         left_rows=batch.left_rows,
+        skipped_rows=batch.skipped_rows,
         spark_ms=progress.spark_ms,
     )
 

@@ -35,7 +35,7 @@ def fair(snapshot: Snapshot) -> dict[str, Share]:
 
 def fifo(snapshot: Snapshot) -> dict[str, Share]:
     """The batch that was let in first has the cores first."""
-    return _strict(snapshot, lambda running: (running.opened_at_s,))
+    return _strict(snapshot, lambda query, running: (running.opened_at_s,))
 
 
 def edf(snapshot: Snapshot) -> dict[str, Share]:
@@ -43,11 +43,41 @@ def edf(snapshot: Snapshot) -> dict[str, Share]:
 
     Plain EDF would serve the latest batch first under overload, and with it make the next one late, and the next.
     """
-    return _strict(snapshot, lambda running: (math.isinf(running.due_at_s), _late(running, snapshot), running.due_at_s))
+    return _strict(snapshot, lambda query, running: _by_deadline(running, snapshot.now_s))
 
 
-def _late(running: Running, snapshot: Snapshot) -> bool:
-    return running.due_at_s < snapshot.now_s
+def _by_deadline(running: Running, now_s: float) -> tuple[float, ...]:
+    return math.isinf(running.due_at_s), running.due_at_s < now_s, running.due_at_s
+
+
+def lbf(snapshot: Snapshot) -> dict[str, Share]:
+    """Hone's largest backlog first, between queries: the one with the most seconds of work before it."""
+    return _strict(snapshot, lambda query, running: (-_backlog_s(query, running, snapshot.now_s),))
+
+
+def edf_lbf(snapshot: Snapshot) -> dict[str, Share]:
+    """EDF among the batches that are in danger of being late, largest backlog first among the rest."""
+
+    def order(query: QueryView, running: Running) -> tuple[float, ...]:
+        if _in_danger(running, snapshot.now_s):
+            return 0.0, *_by_deadline(running, snapshot.now_s)
+        return 1.0, -_backlog_s(query, running, snapshot.now_s)
+
+    return _strict(snapshot, order)
+
+
+DANGER = 2.0
+"""A batch is in danger if what is left of it, this many times, does not fit before its deadline."""
+
+
+def _in_danger(running: Running, now_s: float) -> bool:
+    return now_s + DANGER * max(0.0, running.finish_at_s - now_s) > running.due_at_s
+
+
+def _backlog_s(query: QueryView, running: Running, now_s: float) -> float:
+    """Seconds of work: what is left of its batch, and what waits behind it."""
+    waiting_s = query.cost.expected_s(query.waiting.rows) if query.waiting is not None else 0.0
+    return max(0.0, running.finish_at_s - now_s) + waiting_s
 
 
 def rdas(snapshot: Snapshot) -> dict[str, Share]:
@@ -61,7 +91,9 @@ def rdas(snapshot: Snapshot) -> dict[str, Share]:
     return shares
 
 
-POLICIES: dict[str, Policy] = {"fifo": fifo, "fair": fair, "edf": edf, "rdas": rdas}
+POLICIES: dict[str, Policy] = {
+    "fifo": fifo, "fair": fair, "edf": edf, "rdas": rdas, "lbf": lbf, "edf-lbf": edf_lbf
+}  # fmt: skip
 DEFAULT_POLICY = "edf"
 
 
@@ -72,10 +104,10 @@ def find_policy(name: str) -> Policy:
     return POLICIES[name]
 
 
-def _strict(snapshot: Snapshot, key: Callable[[Running], tuple[float, ...]]) -> dict[str, Share]:
+def _strict(snapshot: Snapshot, key: Callable[[QueryView, Running], tuple[float, ...]]) -> dict[str, Share]:
     """Everything for the first of an order, falling weights for the rest (they matter when the first leaves cores)."""
     shares = {query.name: Share() for query in snapshot.queries}
-    ranked = sorted((key(query.running), query.name) for query in snapshot.queries if query.running is not None)
+    ranked = sorted((key(query, query.running), query.name) for query in snapshot.queries if query.running is not None)
     for rank, (_, name) in enumerate(ranked):
         shares[name] = Share(snapshot.cores if rank == 0 else 0, max(1, WEIGHT_SPAN >> rank))
     return shares

@@ -38,6 +38,8 @@ class GateReport:
     rows: int | None
     oldest_at_s: float | None
     reported_at_s: float
+    whole: bool = False
+    """Whether all that waits goes into a batch: its source is Spark's own and only watched."""
 
 
 @dataclass(slots=True)
@@ -65,6 +67,8 @@ class Gate:
 
     rate: RateEstimate
     native: bool = True
+    """Whether it knows what waits."""
+    whole: bool = False
     watching: bool = False
     """It has seen that nothing waits and will ask when something comes: its silence means that nothing has."""
     taken_rows: int = 0
@@ -72,10 +76,16 @@ class Gate:
 
     def said(self, report: GateReport) -> None:
         self.native = report.rows is not None
+        self.whole = report.whole
         self.watching = report.rows == 0
         self.report = report
         if report.rows is not None:
             self.rate.arrived_total(self.taken_rows + report.rows, report.reported_at_s)
+
+    @property
+    def foreign(self) -> bool:
+        """Whether its source is Spark's own: read as soon as the gate lets go, and never in part."""
+        return self.whole or not self.native
 
     def took(self, rows: int, now_s: float) -> None:
         self.taken_rows += rows
@@ -124,6 +134,7 @@ class Round:
     expected_rows: float
     rows: int = 0
     left_rows: int = 0
+    skipped_rows: int = 0
     arrivals: list[Arrivals] = field(default_factory=list)
     beside_s: float = 0.0
     """Integral of the number of other running batches over this one's time."""
@@ -170,6 +181,10 @@ class QueryState:
     def native(self) -> bool:
         return all(gate.native for gate in self.gates.values())
 
+    @property
+    def divisible(self) -> bool:
+        return not any(gate.foreign for gate in self.gates.values())
+
     def waiting(self, now_s: float) -> Waiting | None:
         """What waits behind all gates together: they share one decision."""
         opened_s = None if self.opened is None else self.opened.mono_s
@@ -203,7 +218,7 @@ class QueryState:
             cost=self.cost,
             waiting=self.waiting(now_s),
             running=self.running(now_s),
-            divisible=self.native,
+            divisible=self.divisible,
         )
 
     def hold(self, decision: Decision, now_s: float) -> None:

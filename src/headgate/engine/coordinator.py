@@ -265,7 +265,8 @@ class Coordinator:
         now = Instant.now()
         rows, age_s = message.get("rows"), message.get("age_s")
         oldest_s = None if age_s is None else now.mono_s - float(age_s)
-        report = GateReport(None if rows is None else int(rows), oldest_s, now.mono_s)
+        whole = message.get("whole") is True
+        report = GateReport(None if rows is None else int(rows), oldest_s, now.mono_s, whole)
         return self.dispatcher.asked(peer.query, peer.index, report, now)
 
     def _took(self, peer: Peer, message: wire.Message) -> None:
@@ -275,7 +276,8 @@ class Coordinator:
         if peer.query in self.dispatcher.queries:
             arrivals = Arrivals.from_json(message["arrivals"])
             left = int(message.get("left", 0))
-            self.dispatcher.took(peer.query, peer.index, int(message["rows"]), left, arrivals, Instant.now())
+            skipped = int(message.get("skipped", 0))
+            self.dispatcher.took(peer.query, peer.index, int(message["rows"]), left, arrivals, Instant.now(), skipped)
 
     def _bye(self, peer: Peer, message: wire.Message) -> None:
         self._drop(peer)

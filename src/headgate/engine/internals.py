@@ -175,6 +175,23 @@ def _stream_leaf(leaf: Any, option: str) -> StreamLeaf | None:
     return StreamLeaf(str(leaf.sourceName()), None if gate is None else str(gate))
 
 
+def watchable(df: DataFrame) -> dict[str, Any] | None:
+    """What a probe needs to watch the one source of `df`: a Kafka topic or a folder; None if it is something else."""
+    leaves = df._jdf.queryExecution().analyzed().collectLeaves().distinct()
+    if leaves.size() != 1:
+        return None
+    leaf = leaves.apply(0)
+    if leaf.nodeName() == "StreamingRelationV2" and str(leaf.sourceName()) == "kafka":
+        options = leaf.extraOptions().asCaseSensitiveMap()
+        return {"kind": "kafka", "options": {str(key): str(options[key]) for key in options}}
+    if leaf.nodeName() == "StreamingRelation":
+        source = leaf.dataSource()
+        path = source.options().get("path")
+        if path.isDefined():
+            return {"kind": "folder", "path": str(path.get()), "format": str(source.className()).lower()}
+    return None
+
+
 def running_session() -> SparkSession | None:
     """The session that this process has already, if any."""
     from pyspark.sql import SparkSession

@@ -31,6 +31,7 @@ class QuerySummary:
     busy_s: float = 0.0
     held_s: float = 0.0
     left_rows: int = 0
+    skipped_rows: int = 0
     estimated: bool = False
     codes: Counter[str] = field(default_factory=Counter)
     latencies: LatencyHistogram = field(default_factory=LatencyHistogram)
@@ -43,6 +44,7 @@ class QuerySummary:
         self.busy_s += record.duration_s
         self.held_s += sum(record.held_s.values())
         self.left_rows += record.left_rows
+        self.skipped_rows += record.skipped_rows
         self.estimated |= record.estimated
         self.codes[record.code] += 1
         self.recent = (*self.recent[-RECENT_BATCHES + 1 :], record)
@@ -100,6 +102,7 @@ class QuerySummary:
             "rows_per_s": self.rows_per_s,
             "busy_s": self.busy_s,
             "held_s": self.held_s,
+            "skipped_rows": self.skipped_rows,
             "model_error": self.model_error,
             "estimated": self.estimated,
             "codes": dict(self.codes),

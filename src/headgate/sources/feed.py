@@ -41,6 +41,8 @@ class Taken:
     end: Offset
     rows: int
     arrivals: Arrivals
+    skipped_rows: int = 0
+    """Rows that were gone before they could be read, and that the user said to go on without."""
 
 
 class Feed(Protocol):
@@ -63,6 +65,9 @@ class Feed(Protocol):
 
     def next_arrival_s(self, start: Offset, now_s: float) -> float:
         """When to look again if nothing is pending: the next known arrival, or `now_s` plus a polling interval."""
+
+    def freeze(self, now_s: float) -> None:
+        """From now on nothing more arrives: only what is there at `now_s` will be asked for."""
 
     def forget(self, end: Offset) -> None:
         """Everything up to `end` is committed and will never be asked for again."""

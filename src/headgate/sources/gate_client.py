@@ -88,13 +88,17 @@ class GateClient:
         self.started_at_s = answer.get("started_at_s")
         return True
 
-    def ask(self, rows: int | None, oldest_at_s: float | None, now_s: float) -> Verdict:
-        """Ask whether a batch may start; anything but a sound answer opens the gate."""
+    def ask(self, rows: int | None, oldest_at_s: float | None, now_s: float, *, whole: bool = False) -> Verdict:
+        """Ask whether a batch may start; anything but a sound answer opens the gate.
+
+        `whole` says that the batch will hold all that waits: a source that is only watched cannot take a part.
+        """
         if not self.greet():
             return Opened()
         age_s = None if oldest_at_s is None else max(0.0, now_s - oldest_at_s)
         try:
-            return _verdict(self._question({"op": "ask", "rows": rows, "age_s": age_s}))
+            question = {"op": "ask", "rows": rows, "age_s": age_s}
+            return _verdict(self._question(question | {"whole": True} if whole else question))
         except _LOST as error:
             self._lose(error)
             return Opened()
@@ -102,7 +106,7 @@ class GateClient:
     def took(self, taken: Taken, left_rows: int) -> None:
         """Tell what was cut into the batch."""
         message = {"op": "took", "rows": taken.rows, "left": left_rows, "arrivals": taken.arrivals.to_json()}
-        self._tell(message)
+        self._tell(message | ({"skipped": taken.skipped_rows} if taken.skipped_rows else {}))
 
     def wait(self, seconds: float) -> bool:
         """Sleep for so long, or until woken by the coordinator or by its loss: then True."""

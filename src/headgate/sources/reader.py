@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-_LOOKS, _MIN_LOOK_S = 8, 0.05
+LOOKS, MIN_LOOK_S = 8, 0.05
 """A held source is looked at this often during a hold, but not more often than so."""
 
-_SURPRISE = 1.25
+SURPRISE = 1.25
 """More than this times the forecast is a burst: ask again."""
 
 _STATE_PATIENCE_S = 10.0
@@ -92,7 +92,7 @@ class GatedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._drain_until_s = time.time()
-        self._opened_feed()
+        self._opened_feed().freeze(self._drain_until_s)
 
     def commit(self, end: Offset) -> None:
         self._opened_feed().forget(end)
@@ -130,10 +130,10 @@ class GatedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Wait as told, but look at the source now and then: a burst makes the answer outdated."""
         begun_s = time.monotonic()
         while (left_s := verdict.seconds - (time.monotonic() - begun_s)) > 0:
-            if self._wait(min(left_s, max(_MIN_LOOK_S, verdict.seconds / _LOOKS))):
+            if self._wait(min(left_s, max(MIN_LOOK_S, verdict.seconds / LOOKS))):
                 return
             forecast = rows + verdict.rate_rows_s * (time.monotonic() - begun_s)
-            if feed.pending(start, time.time()).rows > _SURPRISE * forecast:
+            if feed.pending(start, time.time()).rows > SURPRISE * forecast:
                 return
 
     def _arrived(self, feed: Feed, start: Offset) -> bool:

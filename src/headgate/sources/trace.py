@@ -145,6 +145,9 @@ class TraceFeed:
             return now_s + 60.0
         return float(start["origin_s"] + self._traffic.stamp_s(start["row"]))
 
+    def freeze(self, now_s: float) -> None:
+        """What has arrived is a matter of time alone."""
+
     def forget(self, end: Offset) -> None:
         """A trace can always be made again."""
 

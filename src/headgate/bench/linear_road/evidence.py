@@ -84,7 +84,12 @@ def _beats_stock(results: Results, found: dict[str, Run], contender: str, query:
 
 
 def _runs(results: Results, claim: Claim) -> Sequence[Run]:
-    runs = lookup.papers_cells(results) if claim.part == "cells" else lookup.runs_of(results, parts=[claim.part])
+    if claim.part == "cells":
+        runs: Sequence[Run] = lookup.papers_cells(results)
+    elif claim.part == "modules":
+        runs = lookup.module_runs(results)
+    else:
+        runs = lookup.runs_of(results, parts=[claim.part])
     load = lookup.traffic_loads(results).get(claim.traffic)
     return [
         run

@@ -62,11 +62,11 @@ class Visit:
 class Judge:
     """Runs a programme into a store; what the store has already is not run again."""
 
-    def __init__(self, programme: Programme, store: Store, cores: int, tell: Tell) -> None:
+    def __init__(self, programme: Programme, store: Store, cores: int, tell: Tell, kafka: str | None = None) -> None:
         self.programme = programme
         self.store = store
         self.cores = cores
-        self.runner = Runner(programme, store, tell, self.remaining_s)
+        self.runner = Runner(programme, store, tell, self.remaining_s, kafka)
 
     def run(self) -> None:
         """Everything that is missing."""
@@ -113,7 +113,7 @@ class Judge:
     def _visit(self, contender: Contender, repeat: int, cores: int) -> Visit:
         visit = Visit(contender, repeat, cores)
         for part in self.programme.parts:
-            if cores in (part.cores or (self.cores,)):
+            if part.has_turn(repeat) and cores in (part.cores or (self.cores,)):
                 visit.cells += self._missing(part, contender, repeat, cores)
         if cores == self.cores:
             visit.searches = [
@@ -149,7 +149,7 @@ class Judge:
             return
         names = list(dict.fromkeys(name for queries in sets.values() for name in queries))
         say("calibration: warming up until batch times stop falling")
-        with Application(CONTENDERS["trigger-0"]) as app:
+        with self.runner.application(CONTENDERS["trigger-0"]) as app:
             app.run(warm_up(calibration.easy(names, self.cores)))
             new = [name for name in names if name not in known["queries"]]
             costs = known["queries"] | calibration.query_costs(app, new, self.cores, say)
@@ -162,7 +162,7 @@ class Judge:
 
     def _attend(self, visit: Visit) -> None:
         first = visit.cells[0][1] if visit.cells else (visit.searches or self.programme.scenarios)[0]
-        with Application(visit.contender, visit.cores) as app:
+        with self.runner.application(visit.contender, visit.cores) as app:
             self.runner.warm(app, SCENARIOS[first])
             for part, name, load in visit.cells:
                 found = self.runner.cell(app, SCENARIOS[name], load, part)

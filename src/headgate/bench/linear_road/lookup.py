@@ -21,6 +21,8 @@ Cdf = Sequence[Sequence[float]]
 OURS = "slo-edf"
 """Headgate as it comes: what the targets are about."""
 TRIGGER_0 = "trigger-0"
+WITH_AND_WITHOUT = (OURS, "sb-fifo", "sb-fair")
+"""Both modules, and neither."""
 ALL_CORES = ("cells", "modules", "mixed", "sweep")
 """Parts that use the whole machine. A load means the same in all of them, and something else with fewer cores."""
 
@@ -181,6 +183,21 @@ def papers_cells(results: Results) -> list[Run]:
     """The runs that repeat the papers' evaluation: equal deadlines, a random rate each second."""
     runs = runs_of(results, parts=["cells"])
     return [run for run in runs if run["scenario"].startswith("equal-") and run["scenario"].endswith("-u")]
+
+
+def module_runs(results: Results) -> list[Run]:
+    """Admission and scheduling each alone, and beside them both and neither as the papers' cells have measured them."""
+    alone = runs_of(results, parts=["modules"])
+    there = {(run["scenario"], run["contender"], round(run["load"], 3), run["repeat"]) for run in alone}
+    places = {(scenario, load) for scenario, _, load, _ in there}
+    beside = [
+        {**run, "part": "modules"}
+        for run in runs_of(results, parts=["cells"])
+        if run["contender"] in WITH_AND_WITHOUT
+        and (run["scenario"], round(run["load"], 3)) in places
+        and (run["scenario"], run["contender"], round(run["load"], 3), run["repeat"]) not in there
+    ]
+    return alone + beside
 
 
 def traffic_loads(results: Results) -> dict[str, float]:

@@ -9,12 +9,18 @@ from headgate.bench.linear_road.scenarios import SCENARIOS, SWEEP
 BEST = "best-static"
 """Stands for the stock setting that the sweep found for a scenario."""
 
-PAPERS = ("sb-fifo", "sb-fair", "trigger-0", BEST, "qspark-fair", "zstream-edf", "zstream-rdas", "slo-edf", "slo-rdas")
+PEERS = ("sb-fifo", "sb-fair", "slo-edf")
+"""The papers' own peers and ours."""
+
+PAPERS = ("qspark-fair", "zstream-edf", "zstream-rdas", "slo-rdas")
+"""The papers' systems, and ours with RDAS: for the figures."""
+
 CELLS = ("equal-5-u", "equal-8-u", "equal-10-u")
 """zStream's cells: the three deadlines under random traffic."""
 
 LOW, HIGH = 0.35, 0.7
-"""The papers' low and high rate, as loads of this machine instead of those of their clusters."""
+"""The papers' high rate, as a load of this machine instead of those of their clusters; and what one of its cores can
+still bear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +33,11 @@ class Part:
     contenders: tuple[str, ...]
     cores: tuple[int, ...] = ()
     """Other numbers of cores than all; the rate stays that of the load on all cores."""
+    repeats: int | None = None
+    """If fewer than the programme's: figures that no target depends on."""
+
+    def has_turn(self, repeat: int) -> bool:
+        return self.repeats is None or repeat < self.repeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +50,7 @@ class Programme:
     capacity_contenders: tuple[str, ...] = (BEST, "slo-edf")
     saturation: tuple[str, ...] = ()
     repeats: int = 3
-    measure_s: float = 60.0
+    measure_s: float = 45.0
     settle_s: float = 15.0
     seed: int = 1
     sweep: tuple[str, ...] = SWEEP
@@ -85,10 +96,12 @@ def full(cores: int) -> Programme:
     """Everything: hours. It is written down after every run and goes on where it was interrupted."""
     return Programme(
         parts=(
-            Part("cells", CELLS, (LOW, HIGH), PAPERS),
-            Part("mixed", ("mixed-u", "mixed-bursty"), (0.5, 0.7, 0.8), ("trigger-0", BEST, "slo-edf")),
-            Part("modules", ("equal-8-u",), (HIGH,), ("sb-fair", "admission-only", "scheduling-only", "slo-edf")),
-            Part("scaling", ("equal-8-u",), (LOW,), ("sb-fair", "slo-edf"), tuple(sorted({1, cores}))),
+            Part("mixed", ("mixed-bursty",), (0.5,), ("trigger-0", BEST, "slo-edf")),
+            Part("mixed", ("mixed-bursty", "mixed-u"), (0.7, 0.8), ("slo-edf",)),
+            Part("cells", CELLS, (HIGH,), PEERS),
+            Part("cells", CELLS, (HIGH,), PAPERS, repeats=1),
+            Part("modules", ("equal-8-u",), (HIGH,), ("admission-only", "scheduling-only"), repeats=1),
+            Part("scaling", ("equal-8-u",), (LOW,), ("sb-fair", "slo-edf"), tuple(sorted({1, cores})), repeats=1),
         ),
         capacity=("mixed-bursty", "mixed-u", *CELLS, "equal-5-bursty", "equal-8-bursty", "equal-10-bursty"),
         saturation=("trigger-0", "slo-edf"),

@@ -25,7 +25,11 @@ Tell = Callable[[str, float, float], None]
 class Runner:
     """Runs cells at loads of the calibrated machine and says what they found."""
 
-    def __init__(self, programme: Programme, store: Store, tell: Tell, left_s: Callable[[], float]) -> None:
+    def __init__(
+        self, programme: Programme, store: Store, tell: Tell, left_s: Callable[[], float], kafka: str | None = None
+    ) -> None:
+        """`kafka` is a broker's address, if reports go through one."""
+        self._kafka = kafka
         self.programme = programme
         self.store = store
         self._tell = tell
@@ -38,6 +42,10 @@ class Runner:
     def rate(self, scenario: Scenario, load: float) -> float:
         """Reports per second into each query."""
         return float(self.store.data["calibration"]["query_sets"][scenario.query_set] * load)
+
+    def application(self, contender: Contender, cores: int | None = None) -> Application:
+        """A fresh one."""
+        return Application(contender, cores, kafka=self._kafka)
 
     def warm(self, app: Application, scenario: Scenario) -> None:
         """Let the JVM get as fast as it gets, on the queries that it will run."""

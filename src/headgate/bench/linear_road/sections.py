@@ -138,7 +138,7 @@ def scaling(view: View) -> list[Html]:
 
 
 def modules(view: View) -> list[Html]:
-    runs = lookup.runs_of(view.results, parts=["modules"])
+    runs = lookup.module_runs(view.results)
     if not runs:
         return [paragraph(NOT_MEASURED)]
     caption = "Average latency of LR1 over that of stock FIFO with trigger = deadline in the same repeat."

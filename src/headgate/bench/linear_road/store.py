@@ -35,8 +35,8 @@ class Store:
 
     def _check(self, settings: dict[str, Any]) -> None:
         """A run that goes on must measure the same way as it began; what it measures may be widened."""
-        for key in ("measure_s", "settle_s", "seed"):
-            if self.data["settings"].get(key) != settings[key]:
+        for key in ("measure_s", "settle_s", "seed", "source"):
+            if self.data["settings"].get(key, "trace") != settings.get(key, "trace"):
                 raise BadParameter(
                     "--out", str(self.path.parent), f"it holds results with {key}={self.data['settings'].get(key)}",
                     "name another folder, or the same settings to go on with it",

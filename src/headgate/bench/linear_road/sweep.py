@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from headgate.bench.application import Application
 from headgate.bench.linear_road.programmes import Programme
 from headgate.bench.linear_road.runner import Runner
 from headgate.bench.linear_road.scenarios import SCENARIOS, find_contender
@@ -83,7 +82,7 @@ def _best(data: dict[str, Any], scenario: str) -> str:
 
 
 def _try_triggers(runner: Runner, todo: list[tuple[str, Contender]]) -> None:
-    with Application(todo[0][1]) as app:
+    with runner.application(todo[0][1]) as app:
         runner.warm(app, SCENARIOS[todo[0][0]])
         for name, setting in todo:
             search = CapacitySearch(START, stride=STRIDE, precision=1.01 * STRIDE)

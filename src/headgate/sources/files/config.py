@@ -33,6 +33,8 @@ class FilesConfig:
     header: bool = False
     sep: str = ","
     time_zone: str = "UTC"
+    bad_records_path: str | None = None
+    """Where records that cannot be read are set aside; without it they end the query."""
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> FilesConfig:
@@ -44,6 +46,7 @@ class FilesConfig:
             max_files_per_trigger=_count(given, "maxFilesPerTrigger"),
             arrival=cast(ArrivalStamp, _choice(given, "arrival", get_args(ArrivalStamp), "modified")),
             poll_interval_s=parse_duration(given.get("pollinterval", DEFAULT_POLL_INTERVAL_S), "pollInterval"),
+            bad_records_path=given.get("badrecordspath"),
             header=_choice(given, "header", ("true", "false"), "false") == "true",
             sep=_separator(given),
             time_zone=_time_zone(given),

@@ -6,7 +6,6 @@ throughout (estimated, see :mod:`headgate.sources.files.rows`), and arrivals hav
 
 from __future__ import annotations
 
-import heapq
 import time
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -20,17 +19,15 @@ from headgate.sources.feed import Offset, Pending, Range, Taken
 from headgate.sources.files.config import FilesConfig
 from headgate.sources.files.listing import Stopwatch, listing_of
 from headgate.sources.files.log import FileLog
+from headgate.sources.files.pieces import cut, spread
 from headgate.sources.files.reader import FileRangeReader
 from headgate.sources.files.rows import RowEstimator
 from headgate.sources.files.segments import REMEDY, FileEntry
 
-__all__ = ["FileLog", "FileRangeReader", "FilesConfig", "FilesFeed", "arrived_s", "spread"]
+__all__ = ["FileLog", "FileRangeReader", "FilesConfig", "FilesFeed", "arrived_s"]
 
 LISTING_SHARE = 0.05
 """At most this part of the time goes into listing the folder: a look that took 50 ms is followed by a second's rest."""
-
-OPEN_COST_BYTES = 32 * 1024
-"""Opening a file takes a task about as long as reading this much (0.4 ms against 60 MB/s of JSON)."""
 
 
 class FilesFeed:
@@ -73,7 +70,8 @@ class FilesFeed:
 
     def ranges(self, start: Offset, end: Offset, tasks: int) -> Sequence[Range]:
         entries = self._log.entries(self._position(start), self._position(end))
-        return [{"paths": [entry.path for entry in share]} for share in spread(entries, tasks)]
+        pieces = cut(entries, tasks, self.config.file_format)
+        return [{"pieces": [list(piece) for piece in share]} for share in spread(pieces, tasks)]
 
     def next_arrival_s(self, start: Offset, now_s: float) -> float:
         due_s = now_s if self._looked_at_s is None else self._looked_at_s + self._rest_s()
@@ -141,17 +139,3 @@ def arrived_s(modified_s: float, floor_s: float | None, now_s: float) -> float:
     the very first look there is none: what was there before the query counts as arriving with it.
     """
     return now_s if floor_s is None else min(now_s, max(floor_s, modified_s))
-
-
-def spread(entries: Sequence[FileEntry], tasks: int) -> list[list[FileEntry]]:
-    """Spread files over at most `tasks` shares, the longest first, each to the share with the least so far.
-
-    Deterministic; no share is empty, and within a share files keep their order.
-    """
-    heap = [(0, index) for index in range(max(1, min(tasks, len(entries))))]
-    shares: list[list[FileEntry]] = [[] for _ in heap]
-    for entry in sorted(entries, key=lambda each: (-each.size_bytes, each.number)):
-        load_bytes, index = heapq.heappop(heap)
-        shares[index].append(entry)
-        heapq.heappush(heap, (load_bytes + entry.size_bytes + OPEN_COST_BYTES, index))
-    return [sorted(share) for share in shares if share]

@@ -9,7 +9,7 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +18,7 @@ import pyarrow.json
 import pyarrow.parquet
 
 from headgate.sources.files.config import FileFormat, FilesConfig
+from headgate.sources.files.pieces import Piece, lines_of
 
 BLOCK_BYTES = 8 << 20
 """Text is parsed in blocks of this size; no JSON line may be longer."""
@@ -28,12 +29,12 @@ BATCH_ROWS = 32_768
 _ZONED = r"\d:\d\d.*(Z|[+-]\d\d(:?\d\d)?)$"
 _BEYOND_MICROSECONDS = r"(\.\d{6})\d+"
 
-Decoder = Callable[[BinaryIO, pa.Schema, FilesConfig], Iterator[pa.RecordBatch]]
+Decoder = Callable[[BinaryIO, pa.Schema, FilesConfig, Piece], Iterator[pa.RecordBatch]]
 
 
-def decode(stream: BinaryIO, schema: pa.Schema, config: FilesConfig) -> Iterator[pa.RecordBatch]:
+def decode(stream: BinaryIO, schema: pa.Schema, config: FilesConfig, piece: Piece) -> Iterator[pa.RecordBatch]:
     """Batches of exactly `schema`: its columns in its order, absent ones null, others dropped."""
-    for batch in _DECODERS[config.file_format](stream, schema, config):
+    for batch in _DECODERS[config.file_format](stream, schema, config, piece):
         yield conform(batch, schema, config.time_zone)
 
 
@@ -87,10 +88,10 @@ def _textual(schema: pa.Schema) -> pa.Schema:
     )
 
 
-def _decode_json(stream: BinaryIO, schema: pa.Schema, config: FilesConfig) -> Iterator[pa.RecordBatch]:
+def _decode_json(stream: BinaryIO, schema: pa.Schema, config: FilesConfig, piece: Piece) -> Iterator[pa.RecordBatch]:
     try:
         yield from pyarrow.json.open_json(
-            stream,
+            lines_of(stream, piece),
             read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=BLOCK_BYTES),
             parse_options=pyarrow.json.ParseOptions(
                 explicit_schema=_textual(schema), unexpected_field_behavior="ignore"
@@ -101,14 +102,21 @@ def _decode_json(stream: BinaryIO, schema: pa.Schema, config: FilesConfig) -> It
             raise
 
 
-def _decode_csv(stream: BinaryIO, schema: pa.Schema, config: FilesConfig) -> Iterator[pa.RecordBatch]:
-    names = _csv_names(stream, schema, config)
-    if not names:
-        return
+def _decode_csv(stream: BinaryIO, schema: pa.Schema, config: FilesConfig, piece: Piece) -> Iterator[pa.RecordBatch]:
+    names = csv_names(stream, schema, config)
+    lines = lines_of(stream, piece)
+    if names and (lines is stream or lines.peek(1)):  # type: ignore[attr-defined]
+        yield from decode_csv_lines(lines, names, schema, config, skip_rows=int(config.header and piece.first == 0))
+
+
+def decode_csv_lines(
+    lines: BinaryIO, names: list[str], schema: pa.Schema, config: FilesConfig, skip_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Lines of columns whose names are known."""
     yield from pyarrow.csv.open_csv(
-        stream,
+        lines,
         read_options=pyarrow.csv.ReadOptions(
-            use_threads=False, block_size=BLOCK_BYTES, column_names=names, skip_rows=int(config.header)
+            use_threads=False, block_size=BLOCK_BYTES, column_names=names, skip_rows=skip_rows
         ),
         parse_options=pyarrow.csv.ParseOptions(delimiter=config.sep),
         convert_options=pyarrow.csv.ConvertOptions(
@@ -123,7 +131,7 @@ def _decode_csv(stream: BinaryIO, schema: pa.Schema, config: FilesConfig) -> Ite
     )
 
 
-def _csv_names(stream: BinaryIO, schema: pa.Schema, config: FilesConfig) -> list[str]:
+def csv_names(stream: BinaryIO, schema: pa.Schema, config: FilesConfig) -> list[str]:
     """Names of the file's columns: by the header, or by position with made-up names for columns in excess."""
     first = stream.readline().decode("utf-8-sig", errors="replace")
     stream.seek(0)
@@ -146,18 +154,25 @@ def _spelled_as_wanted(names: Sequence[str], wanted: Sequence[str]) -> list[str]
     return respelled
 
 
-def _decode_parquet(stream: BinaryIO, schema: pa.Schema, config: FilesConfig) -> Iterator[pa.RecordBatch]:
+def _decode_parquet(stream: BinaryIO, schema: pa.Schema, config: FilesConfig, piece: Piece) -> Iterator[pa.RecordBatch]:
     if stream.seek(0, io.SEEK_END) == 0:
         return
     file = pyarrow.parquet.ParquetFile(stream)
     respelled = _spelled_as_wanted(file.schema_arrow.names, schema.names)
     columns = [name for name, new in zip(file.schema_arrow.names, respelled, strict=True) if new in schema.names]
-    for batch in file.iter_batches(BATCH_ROWS, columns=columns, use_threads=False):
+    groups = [number for number in range(file.num_row_groups) if _begins_in(piece, file.metadata.row_group(number))]
+    for batch in file.iter_batches(BATCH_ROWS, row_groups=groups, columns=columns, use_threads=False):
         yield batch.rename_columns(_spelled_as_wanted(batch.schema.names, schema.names))
 
 
-def _decode_text(stream: BinaryIO, schema: pa.Schema, config: FilesConfig) -> Iterator[pa.RecordBatch]:
-    with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace") as text:
+def _begins_in(piece: Piece, group: Any) -> bool:
+    column = group.column(0)
+    at = column.data_page_offset if column.dictionary_page_offset is None else column.dictionary_page_offset
+    return piece.first <= at and (piece.end is None or at < piece.end)
+
+
+def _decode_text(stream: BinaryIO, schema: pa.Schema, config: FilesConfig, piece: Piece) -> Iterator[pa.RecordBatch]:
+    with io.TextIOWrapper(lines_of(stream, piece), encoding="utf-8-sig", errors="replace") as text:
         lines = (line.removesuffix("\n") for line in text)
         while chunk := list(islice(lines, BATCH_ROWS)):
             yield pa.record_batch([pa.array(chunk, pa.string())], names=schema.names)

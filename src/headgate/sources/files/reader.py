@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from headgate.errors import HeadgateError
 from headgate.sources.feed import Range
 from headgate.sources.files.config import FilesConfig
+from headgate.sources.files.pieces import Piece, lines_of
+from headgate.sources.files.sieve import Sieve
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,10 +40,11 @@ class UnreadableFile(HeadgateError, RuntimeError):
 
 @dataclass(frozen=True)
 class FileRangeReader:
-    """Reads whole files one after the other, as batches of exactly `schema`.
+    """Reads files, or pieces of large ones, one after the other, as batches of exactly `schema`.
 
     What does not fit the schema is an error, as in Spark's mode FAILFAST: a row that silently became null would count
-    as delivered in time. Files packed with gzip, bzip2 or xz are unpacked by their ending.
+    as delivered in time. With ``badRecordsPath`` it is set aside instead. Files packed with gzip, bzip2 or
+    xz are unpacked by their ending.
     """
 
     config: FilesConfig
@@ -51,37 +54,45 @@ class FileRangeReader:
         from fsspec.core import url_to_fs
 
         fs = url_to_fs(self.config.path)[0]
-        for path in share["paths"]:
-            yield from self._read(fs, path)
+        for piece in share["pieces"]:
+            yield from self._read(fs, Piece(*piece))
 
-    def _read(self, fs: Any, path: str) -> Iterator[pa.RecordBatch]:
+    def _read(self, fs: Any, piece: Piece) -> Iterator[pa.RecordBatch]:
         from headgate.sources.files.formats import decode
 
         try:
-            with self._open(fs, path) as stream:
-                yield from decode(stream, self.schema, self.config)
+            with self._open(fs, piece.path) as stream:
+                if self.config.bad_records_path is None:
+                    yield from decode(stream, self.schema, self.config, piece)
+                else:
+                    sieve = Sieve(self.config, self.schema, piece)
+                    yield from sieve.batches(stream)
+                    sieve.keep()
         except FileNotFoundError as error:
             problem = "this file vanished before it was read"
-            raise UnreadableFile(path, None, problem, f"put it back, {_SKIP}") from error
+            raise UnreadableFile(piece.path, None, problem, f"put it back, {_SKIP}") from error
         except Exception as error:
-            line = self._bad_line(fs, path, str(error))
-            raise UnreadableFile(path, line, _one_line(error), f"mend it, {_SKIP}") from error
+            line = self._bad_line(fs, piece, str(error))
+            raise UnreadableFile(piece.path, line, _one_line(error), f"mend it, {_SKIP}") from error
 
     def _open(self, fs: Any, path: str) -> Any:
         return fs.open(path, "rb", compression=None if self.config.file_format == "parquet" else "infer")
 
-    def _bad_line(self, fs: Any, path: str, message: str) -> int | None:
+    def _bad_line(self, fs: Any, piece: Piece, message: str) -> int | None:
         """The number of the line that is wrong, if that can be told."""
-        if row := _ARROW_ROW.search(message):
-            return int(row[1])
-        if self.config.file_format != "json":  # only there each line stands for itself
-            return None
         try:
-            with self._open(fs, path) as stream:
-                data = stream.read(SEARCHED_BYTES + 1)
+            with self._open(fs, piece.path) as stream:
+                before = _lines_before(stream, piece)
+                if row := _ARROW_ROW.search(message):
+                    return before + int(row[1])
+                if self.config.file_format != "json":  # only there each line stands for itself
+                    return None
+                stream.seek(0)
+                data = lines_of(stream, piece).read(SEARCHED_BYTES + 1)
         except Exception:
             return None
-        return self._first_bad(data.split(b"\n")) if len(data) <= SEARCHED_BYTES else None
+        found = self._first_bad(data.split(b"\n")) if len(data) <= SEARCHED_BYTES else None
+        return None if found is None else before + found
 
     def _first_bad(self, lines: list[bytes]) -> int | None:
         """Halve the search each time: the whole costs about as much as reading the file twice."""
@@ -99,11 +110,21 @@ class FileRangeReader:
         from headgate.sources.files.formats import decode
 
         try:
-            for _ in decode(io.BytesIO(b"\n".join(lines)), self.schema, self.config):
+            for _ in decode(io.BytesIO(b"\n".join(lines)), self.schema, self.config, Piece("")):
                 pass
         except Exception:
             return True
         return False
+
+
+def _lines_before(stream: Any, piece: Piece) -> int:
+    """How many lines end before the first one that begins in the piece."""
+    if piece.first == 0:
+        return 0
+    lines, left = 0, piece.first - 1
+    while left > 0 and (data := stream.read(min(left, 1 << 20))):
+        lines, left = lines + data.count(b"\n"), left - len(data)
+    return lines + 1  # the one that ends in the piece, or with it
 
 
 def _one_line(error: Exception) -> str:

@@ -91,6 +91,9 @@ class LoggedFiles:
     def next_arrival_s(self, start: Offset, now_s: float) -> float:
         return self._feed(start).next_arrival_s(start, now_s)
 
+    def freeze(self, now_s: float) -> None:
+        """Nothing to do: a feed that is asked about the same moment again looks no further."""
+
     def forget(self, end: Offset) -> None:
         self._feed(end).forget(end)
 

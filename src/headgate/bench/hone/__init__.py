@@ -1,0 +1,1 @@
+"""Hone's evaluation redrawn: largest backlog first against round robin, simulated and on Spark."""

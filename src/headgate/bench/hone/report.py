@@ -1,0 +1,165 @@
+"""The page about Hone's algorithm: the paper's figures redrawn, its claims beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headgate.bench.hone.simulator import SAMPLED
+from headgate.bench.hone.study import reduction
+from headgate.bench.report import text
+from headgate.bench.report.charts import Line, legend, lines
+from headgate.bench.report.colours import Style
+from headgate.bench.report.page import Column, Html, Page, figure, note, paragraph, table
+from headgate.bench.report.target import Sample, Target, make_target
+from headgate.bench.report.targets_table import score, targets_table
+
+Results = dict[str, Any]
+
+TITLES = {
+    "lbf": "largest backlog first", "rrb": "round robin (the paper’s)", 
+    "rr-skipping": "round robin, skipping empty queues",
+    "proportional": "proportional to backlog",
+}  # fmt: skip
+STYLES = {
+    "lbf": Style("headgate", "solid", 2.0), "rrb": Style("stock", "solid", 1.2),
+    "rr-skipping": Style("stock", "dashed", 1.2), "proportional": Style("paper", "dotted", 1.4),
+}  # fmt: skip
+
+BACKLOG_REDUCTION, DELAY_REDUCTION, DELAY_REDUCTION_QUEUES = 0.833, 0.898, 0.701
+
+
+def write_report(results: Results, path: Path) -> Path:
+    rows = targets(results)
+    page = Page(
+        "Largest backlog first",
+        [f"Hone’s scheduler against round robin, simulated as in its paper, {results['seeds']} seeds. {score(rows)}."],
+    )
+    page.section("Targets", targets_table(rows), _how_to_read())
+    page.section("Maximum backlog (Fig. 6)", *_pair(results, "max_backlog", "tuples", text.count))
+    page.section("Jain’s index (Fig. 7)", *_jain(results))
+    page.section("Queueing delay (Fig. 8)", *_pair(results, "delay_s", "s", text.seconds))
+    page.section("Against the offline optimum", *_optimum(results))
+    return page.write(path)
+
+
+def targets(results: Results) -> list[Target]:
+    """The paper's own figures: the largest reduction over its settings, on average over seeds."""
+    return [
+        _target(results, "Largest backlog under round robin’s, best setting", "max_backlog", None, BACKLOG_REDUCTION),
+        _target(results, "Average delay less than round robin’s, best rate", "delay_s", "rate", DELAY_REDUCTION),
+        _target(
+            results, "Average delay less than round robin’s, best number of queues", "delay_s", "queues",
+            DELAY_REDUCTION_QUEUES,
+        ),
+    ]  # fmt: skip
+
+
+def _target(results: Results, measure: str, key: str, varied: str | None, bound: float) -> Target:
+    best: tuple[float, str, np.ndarray[Any, Any]] | None = None
+    for ours in _settings(results, "lbf", varied):
+        theirs = _same(results, ours, "rrb")
+        found = reduction(ours[key], theirs[key])
+        where = f"{ours['queues']} queues, {ours['rate']:,} tuples/s each"
+        if best is None or found.mean() > best[0]:
+            best = float(found.mean()), where, found
+    if best is None:
+        return Target(measure, bound, True, "share")
+    samples = [Sample(0, best[0], best[1])]
+    return make_target(measure, bound, True, "share", samples, lambda values: values[0], best[1])
+
+
+def _how_to_read() -> Html:
+    return note(
+        "A reduction is made seed by seed on the same arrivals and averaged. The paper’s round robin also serves empty "
+        "queues; one that skips them is drawn beside it, since nobody would build the other."
+    )
+
+
+def _settings(results: Results, scheduler: str, varied: str | None) -> list[dict[str, Any]]:
+    return [
+        each
+        for each in results["settings"]
+        if each["scheduler"] == scheduler and (varied is None or each["varied"] == varied)
+    ]
+
+
+def _same(results: Results, setting: dict[str, Any], scheduler: str) -> dict[str, Any]:
+    keys = ("varied", "queues", "rate")
+    return next(
+        each
+        for each in results["settings"]
+        if each["scheduler"] == scheduler and all(each[key] == setting[key] for key in keys)
+    )
+
+
+def _pair(results: Results, key: str, unit: str, form: Callable[[float], str]) -> list[Html]:
+    panels = [
+        lines(title, [_line(results, name, varied, key) for name in TITLES], what, form)
+        for varied, title, what in (
+            ("rate", f"10 queues, {unit}", "tuples/s per queue"),
+            ("queues", f"1,000 tuples/s per queue, {unit}", "queues"),
+        )
+    ]
+    caption = "Medians over seeds; dots are the 5th and the 95th percentile of the seeds."
+    return [figure(panels, caption, legend([(TITLES[name], STYLES[name]) for name in TITLES]))]
+
+
+def _line(results: Results, name: str, varied: str, key: str) -> Line:
+    places = {
+        float(each["rate" if varied == "rate" else "queues"]): np.percentile(each[key], [5, 50, 95]).tolist()
+        for each in _settings(results, name, varied)
+    }
+    return Line(TITLES[name], STYLES[name], places)
+
+
+def _jain(results: Results) -> list[Html]:
+    panels = []
+    for varied, what in (("rate", "tuples/s"), ("queues", "queues")):
+        chosen = [
+            each for each in _settings(results, "lbf", varied) if each[_x(varied)] in (500, 1_000, 5_000, 10, 20, 100)
+        ]
+        shown = [
+            Line(
+                f"{each[_x(varied)]:,} {what}",
+                Style(role, "solid", 1.5),
+                {float(at): [ratio] for at, ratio in zip(SAMPLED, _improvement(results, each), strict=True)},
+            )
+            for each, role in zip(chosen, ("headgate", "paper", "stock"), strict=False)
+        ]
+        title = "10 queues" if varied == "rate" else "1,000 tuples/s per queue"
+        drawn = lines(title, shown, "slot", text.times)
+        panels.append(drawn)
+        panels.append(legend([(line.title, line.style) for line in shown]))
+    text_ = "Jain’s index of the backlogs under largest backlog first, over that under round robin; 1 is no difference."
+    return [paragraph(text_), *panels]
+
+
+def _x(varied: str) -> str:
+    return "rate" if varied == "rate" else "queues"
+
+
+def _improvement(results: Results, ours: dict[str, Any]) -> Sequence[float]:
+    theirs = _same(results, ours, "rrb")
+    return [mine / other for mine, other in zip(ours["jain"], theirs["jain"], strict=True)]
+
+
+def _optimum(results: Results) -> list[Html]:
+    rows = [
+        [
+            str(each["queues"]), f"{each['rate']:,}", f"{np.mean(each['lbf']):.1f}", f"{np.mean(each['optimum']):.1f}",
+            f"{max(a / b for a, b in zip(each['lbf'], each['optimum'], strict=True) if b):.2f}", str(each["proven"]),
+        ]
+        for each in results["optimum"]
+    ]  # fmt: skip
+    columns = [
+        Column("queues", True), Column("tuples/s each", True), Column("LBF", True), Column("optimum", True),
+        Column("worst ratio", True), Column("proven bound", True),
+    ]  # fmt: skip
+    return [
+        paragraph("The largest backlog against the least that is possible for somebody who knows all arrivals."),
+        table(columns, rows),
+    ]

@@ -1,0 +1,1 @@
+"""Kafka topics behind a gate (extra ``headgate[kafka]``)."""

@@ -1,0 +1,188 @@
+"""What the planning process asks a Kafka cluster: which partitions there are, and offsets. Never the records."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from headgate.errors import HeadgateError
+from headgate.sources.kafka.config import KafkaConfig, Subscription
+from headgate.sources.kafka.positions import Partition, Positions
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
+
+REQUEST_S = 10.0
+"""A broker that has not answered by then is asked again."""
+
+RETRY_S = 0.5
+
+Answer = TypeVar("Answer")
+
+
+class KafkaTrouble(HeadgateError, RuntimeError):
+    """The cluster cannot be read, and waiting would not help."""
+
+
+class DataLost(HeadgateError, RuntimeError):
+    """Records that the query has not read are no longer there."""
+
+
+class Cluster(Protocol):
+    """The port that the feed stands on; tests have one in memory."""
+
+    def partitions(self) -> set[Partition]:
+        """Those that the subscription means, now."""
+
+    def begins(self, partitions: Iterable[Partition]) -> Positions:
+        """The first record that is there."""
+
+    def ends(self, partitions: Iterable[Partition]) -> Positions:
+        """The next record that will come and may be read."""
+
+    def begins_at(self, partitions: Iterable[Partition], times_s: Iterable[float]) -> list[Positions]:
+        """For each time, the first record of that age or younger; partitions that have none are left out."""
+
+
+class Broker:
+    """A cluster through librdkafka."""
+
+    def __init__(self, config: KafkaConfig) -> None:
+        from confluent_kafka import IsolationLevel
+        from confluent_kafka.admin import AdminClient
+
+        self._subscription = config.subscription
+        self._title = str(config)
+        self._patience_s = config.patience_s
+        self._isolation = IsolationLevel.READ_COMMITTED if config.read_committed else IsolationLevel.READ_UNCOMMITTED
+        self._admin = AdminClient(client_settings(config.settings))
+
+    def partitions(self) -> set[Partition]:
+        return self._patiently("list topics", self._partitions)
+
+    def begins(self, partitions: Iterable[Partition]) -> Positions:
+        from confluent_kafka.admin import OffsetSpec
+
+        return self._offsets(partitions, [OffsetSpec.earliest()])[0]
+
+    def ends(self, partitions: Iterable[Partition]) -> Positions:
+        from confluent_kafka.admin import OffsetSpec
+
+        return self._offsets(partitions, [OffsetSpec.latest()])[0]
+
+    def begins_at(self, partitions: Iterable[Partition], times_s: Iterable[float]) -> list[Positions]:
+        from confluent_kafka.admin import OffsetSpec
+
+        found = self._offsets(partitions, [OffsetSpec.for_timestamp(max(0, round(at_s * 1000))) for at_s in times_s])
+        return [{partition: offset for partition, offset in each.items() if offset >= 0} for each in found]
+
+    def _partitions(self) -> set[Partition]:
+        wanted = self._subscription
+        names = self._topics_like(wanted.pattern) if wanted.pattern is not None else _topic_names(wanted)
+        there = self._describe(names) if names else {}
+        found = {Partition(topic, number) for topic, numbers in there.items() for number in numbers}
+        return found & set(wanted.partitions) if wanted.partitions else found
+
+    def _topics_like(self, pattern: str) -> list[str]:
+        topics = self._admin.list_topics(timeout=REQUEST_S).topics
+        return [name for name in topics if re.fullmatch(pattern, name)]
+
+    def _describe(self, names: list[str]) -> dict[str, list[int]]:
+        """Partitions by topic. Asking in this way does not create a topic that is not there."""
+        from confluent_kafka import KafkaException, TopicCollection
+
+        there: dict[str, list[int]] = {}
+        for name, answer in self._admin.describe_topics(TopicCollection(names), request_timeout=REQUEST_S).items():
+            try:
+                there[name] = [partition.id for partition in answer.result().partitions]
+            except KafkaException as error:
+                if not is_missing(error.args[0]):
+                    raise
+        return there
+
+    def _offsets(self, partitions: Iterable[Partition], specs: list[Any]) -> list[Positions]:
+        """One request per spec, all under way at once."""
+        wanted = list(partitions)
+        if not wanted or not specs:
+            return [{} for _ in specs]
+        return self._patiently("list offsets", lambda: self._list_offsets(wanted, specs))
+
+    def _list_offsets(self, partitions: list[Partition], specs: list[Any]) -> list[Positions]:
+        from confluent_kafka import TopicPartition
+
+        asked = [
+            self._admin.list_offsets(
+                {TopicPartition(*partition): spec for partition in partitions},
+                isolation_level=self._isolation,
+                request_timeout=REQUEST_S,
+            )
+            for spec in specs
+        ]
+        return [_offsets_of(answers) for answers in asked]
+
+    def _patiently(self, what: str, request: Callable[[], Answer]) -> Answer:
+        """A broker that restarts is waited for: until then the query rests, it does not fail."""
+        from confluent_kafka import KafkaException
+
+        give_up_s = time.monotonic() + self._patience_s
+        while True:
+            try:
+                return request()
+            except KafkaException as error:
+                if is_hopeless(error.args[0]) or time.monotonic() >= give_up_s:
+                    raise KafkaTrouble(f"{self._title}: cannot {what}: {error.args[0].str()}") from None
+            time.sleep(RETRY_S)
+
+
+def client_settings(settings: Mapping[str, str]) -> dict[str, Any]:
+    """What every client has, reading or not."""
+    return {"client.id": "headgate", "log_level": 3, **_without_consumer_settings(settings)}
+
+
+_CONSUMER_ONLY = ("fetch.", "queued.", "max.partition.fetch", "group.", "isolation.level", "session.", "max.poll.")
+
+
+def _without_consumer_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """An admin client is no consumer, and warns about each setting that only a consumer has."""
+    return {name: value for name, value in settings.items() if not name.startswith(_CONSUMER_ONLY)}
+
+
+def _topic_names(wanted: Subscription) -> list[str]:
+    return sorted({*wanted.topics, *(partition.topic for partition in wanted.partitions)})
+
+
+def _offsets_of(answers: Mapping[Any, Future[Any]]) -> Positions:
+    """Offsets by partition; one that is gone has none."""
+    from confluent_kafka import KafkaException
+
+    found: Positions = {}
+    for asked, answer in answers.items():
+        try:
+            found[Partition(asked.topic, asked.partition)] = answer.result().offset
+        except KafkaException as error:
+            if not is_missing(error.args[0]):
+                raise
+    return found
+
+
+def is_missing(error: KafkaError) -> bool:
+    """Whether the topic or partition does not exist (any more)."""
+    from confluent_kafka import KafkaError as Codes
+
+    codes = (Codes.UNKNOWN_TOPIC_OR_PART, Codes._UNKNOWN_TOPIC, Codes._UNKNOWN_PARTITION, Codes.UNKNOWN_TOPIC_ID)
+    return error.code() in codes
+
+
+def is_hopeless(error: KafkaError) -> bool:
+    """Whether asking again would give the same answer: wrong credentials, forbidden, or not understood."""
+    from confluent_kafka import KafkaError as Codes
+
+    codes = (
+        Codes._AUTHENTICATION, Codes.SASL_AUTHENTICATION_FAILED, Codes.TOPIC_AUTHORIZATION_FAILED,
+        Codes.CLUSTER_AUTHORIZATION_FAILED, Codes.GROUP_AUTHORIZATION_FAILED, Codes._SSL, Codes.UNSUPPORTED_VERSION,
+        Codes._INVALID_ARG, Codes.INVALID_TOPIC_EXCEPTION,
+    )  # fmt: skip
+    return error.fatal() or error.code() in codes

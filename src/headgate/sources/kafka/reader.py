@@ -1,0 +1,180 @@
+"""Read a task's slices of partitions in an executor, as Arrow.
+
+Consumers are kept between batches: Spark reuses its Python workers, and connecting anew would cost each batch tens of
+milliseconds. librdkafka fetches in a thread of its own while this one makes columns of what has come.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from headgate.sources.feed import Range
+from headgate.sources.kafka.broker import DataLost, KafkaTrouble, is_hopeless, is_missing
+from headgate.sources.kafka.config import KafkaConfig
+from headgate.sources.kafka.positions import Partition, Slice
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from confluent_kafka import Consumer, Message
+
+CHUNK_ROWS = 20_000
+"""Records turned into one Arrow batch at most."""
+
+POLL_S = 0.05
+"""How long to wait for a full chunk: only where offsets have gaps is it not full at once."""
+
+_IDLE: dict[tuple[tuple[str, Any], ...], Consumer] = {}
+"""Consumers without work, by their settings; in a Python worker of Spark's there is one task at a time."""
+
+
+@dataclass(frozen=True)
+class KafkaRangeReader:
+    """Reads the slices of a share, exactly."""
+
+    config: KafkaConfig
+
+    def __call__(self, share: Range) -> Iterator[pa.RecordBatch]:
+        settings = _consumer_settings(self.config)
+        key = tuple(sorted(settings.items()))
+        consumer = _IDLE.pop(key, None) or _connect(settings)
+        # Given back only after a clean end: what an interrupted one holds is unknown.
+        yield from SliceReading(consumer, self.config, [Slice(*each) for each in share["slices"]]).batches()
+        consumer.unassign()
+        _IDLE[key] = consumer
+
+
+def _connect(settings: dict[str, Any]) -> Consumer:
+    from confluent_kafka import Consumer
+
+    return Consumer(settings)
+
+
+def _consumer_settings(config: KafkaConfig) -> dict[str, Any]:
+    """What reading exact ranges needs; the user's settings may override how fetching is tuned, not what is promised."""
+    tuned = {
+        "client.id": "headgate",
+        "log_level": 3,
+        "group.id": "headgate",  # demanded by the library; nothing is ever committed there
+        "fetch.wait.max.ms": 20,
+        "fetch.queue.backoff.ms": 5,
+        "queued.min.messages": 100_000,
+        "queued.max.messages.kbytes": 32_768,
+        "check.crcs": False,
+    }
+    promised = {"enable.auto.commit": False, "auto.offset.reset": "error", "enable.partition.eof": True}
+    return tuned | dict(config.settings) | promised
+
+
+class SliceReading:
+    """One share being read."""
+
+    def __init__(self, consumer: Consumer, config: KafkaConfig, slices: Sequence[Slice]) -> None:
+        self._consumer = consumer
+        self._config = config
+        self._next = {Partition(each.topic, each.partition): each.first for each in slices}
+        self._end = {Partition(each.topic, each.partition): each.end for each in slices}
+        self._progress_at_s = time.monotonic()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All records between the slices' ends, by partition in their order."""
+        self._assign()
+        while self._end:
+            messages = self._consumer.consume(min(CHUNK_ROWS, self._left()), POLL_S)
+            if messages:
+                self._progress_at_s = time.monotonic()
+            elif time.monotonic() - self._progress_at_s > self._config.patience_s:
+                raise KafkaTrouble(self._told("no record came", "check the brokers, or allow more time"))
+            yield from self._sorted_out(messages)
+
+    def _left(self) -> int:
+        return sum(end - self._next[partition] for partition, end in self._end.items())
+
+    def _assign(self) -> None:
+        from confluent_kafka import TopicPartition
+
+        self._consumer.assign([TopicPartition(*each, self._next[each]) for each in self._end])
+
+    def _sorted_out(self, messages: list[Message]) -> Iterator[pa.RecordBatch]:
+        """Records first: what else came, such as the end of a partition, came after them."""
+        from headgate.sources.kafka.columns import record_batch
+
+        for partition, found in self._by_partition(messages).items():
+            if wanted := self._wanted(partition, found):
+                yield record_batch(partition, wanted, with_headers=self._config.include_headers)
+            if partition in self._end:
+                self._advance(partition, found[-1].offset() + 1)
+        for message in messages:
+            if (error := message.error()) is not None:
+                self._react(message, error)
+
+    def _by_partition(self, messages: list[Message]) -> dict[Partition, list[Message]]:
+        """Once per record: one partition at a time, the usual case, must not pay for the others."""
+        records = [message for message in messages if message.error() is None]
+        if len(self._next) == 1 and records:
+            return {next(iter(self._next)): records}
+        found: dict[tuple[str, int], list[Message]] = {}
+        for message in records:
+            found.setdefault((message.topic(), message.partition()), []).append(message)
+        return {Partition(*where): those for where, those in found.items()}
+
+    def _wanted(self, partition: Partition, found: list[Message]) -> list[Message]:
+        """Without what lies beyond the slice; offsets rise."""
+        end = self._end.get(partition, 0)
+        if found[-1].offset() < end:
+            return found
+        return [message for message in found if message.offset() < end]
+
+    def _advance(self, partition: Partition, position: int) -> None:
+        self._next[partition] = position
+        if position >= self._end[partition]:
+            self._finish(partition)
+
+    def _finish(self, partition: Partition) -> None:
+        from confluent_kafka import TopicPartition
+
+        del self._end[partition]
+        if self._end:
+            self._consumer.incremental_unassign([TopicPartition(*partition)])
+
+    def _react(self, message: Message, error: Any) -> None:
+        """The end of a partition, a hole in it, or trouble. What may mend itself is waited for."""
+        from confluent_kafka import KafkaError
+
+        partition = Partition(message.topic(), message.partition())
+        if is_hopeless(error):
+            raise KafkaTrouble(self._told(error.str(), "see the settings kafka.*"))
+        if partition not in self._end:
+            return
+        if error.code() == KafkaError._PARTITION_EOF:
+            if message.offset() >= self._end[partition]:
+                self._finish(partition)  # gaps at the end: aborted records, or compacted ones
+        elif error.code() == KafkaError._AUTO_OFFSET_RESET or is_missing(error):
+            self._lost(partition, error)
+
+    def _lost(self, partition: Partition, error: Any) -> None:
+        if self._config.fail_on_data_loss:
+            raise DataLost(
+                self._told(
+                    f"{partition} has no record {self._next[partition]} any more",
+                    'to go on with what is there, start the query with .option("failOnDataLoss", "false")',
+                )
+            )
+        first = 0 if is_missing(error) else self._first_there(partition)
+        missing = min(first or sys.maxsize, self._end[partition]) - self._next[partition]
+        print(f"headgate: WARNING: {partition}: {missing} records are gone and were skipped", file=sys.stderr)
+        self._advance(partition, self._next[partition] + missing)
+        self._assign()
+
+    def _first_there(self, partition: Partition) -> int:
+        from confluent_kafka import TopicPartition
+
+        low, _ = self._consumer.get_watermark_offsets(TopicPartition(*partition), timeout=self._config.patience_s)
+        return int(low)
+
+    def _told(self, problem: str, remedy: str) -> str:
+        where = ", ".join(f"{each} from {self._next[each]} to {end}" for each, end in list(self._end.items())[:3])
+        return f"{self._config}: reading {where}: {problem}; {remedy}"

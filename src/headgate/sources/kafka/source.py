@@ -1,0 +1,91 @@
+"""``format("headgate-kafka")``: Kafka topics behind a gate, with the options and columns of Spark's own source.
+
+hg.readStream.format("headgate-kafka").option("kafka.bootstrap.servers", "host:9092").option("subscribe", "orders")
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from headgate.errors import BadParameter, HeadgateError
+from headgate.sources.feed import Feed
+from headgate.sources.kafka.config import KafkaConfig
+from headgate.sources.kafka.memory import BeginningMemory, FileMemory, ForgetfulMemory
+from headgate.sources.kafka.reader import KafkaRangeReader
+from headgate.sources.options import TASKS, gate_of, positive_int
+from headgate.sources.reader import GatedReader
+
+FORMAT = "headgate-kafka"
+
+
+class KafkaSource(DataSource):
+    """Options as in Spark's Kafka source, and `arrival`, `compose`, `stateLocation`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        from headgate.sources.kafka.columns import schema_ddl
+
+        return schema_ddl(with_headers=KafkaConfig.parse(self.options).include_headers)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (Spark's name)
+        config = KafkaConfig.parse(self.options)
+        self._check_schema(schema)
+        _check_library()
+        return KafkaReader(dict(self.options), config)
+
+    def _check_schema(self, schema: StructType) -> None:
+        given = ", ".join(field.name for field in schema)
+        wanted = ", ".join(column.split()[0].rstrip(":") for column in _columns(self.schema()))
+        if given != wanted:
+            raise BadParameter("schema", given, f"Kafka's columns are {wanted}", "leave .schema(...) out")
+
+
+def _columns(ddl: str) -> list[str]:
+    """The columns of a schema as text: planning processes have no SparkContext, which PySpark needs to parse DDL."""
+    return ddl.replace("struct<key: string, value: binary>", "").split(", ")
+
+
+def _check_library() -> None:
+    try:
+        import confluent_kafka  # noqa: F401
+    except ImportError as error:
+        raise HeadgateError(
+            f"format({FORMAT!r}) needs the package confluent-kafka ({error}); install headgate[kafka], on every worker"
+        ) from error
+
+
+class KafkaReader(GatedReader):
+    """Gated reader over topics."""
+
+    needs_state = True
+
+    def __init__(self, options: Mapping[str, str], config: KafkaConfig) -> None:
+        super().__init__(
+            gate=gate_of(options),
+            read_range=KafkaRangeReader(config),
+            max_rows=config.max_offsets_per_trigger,
+            tasks=positive_int(options, TASKS, 2) or 2,
+        )
+        self._config = config
+        self._state_location = options.get("stateLocation")
+
+    def make_feed(self, state_dir: str | None) -> Feed:
+        from headgate.sources.kafka.broker import Broker
+        from headgate.sources.kafka.feed import KafkaFeed
+
+        return KafkaFeed(self._config, Broker(self._config), self._memory(self._state_location or state_dir))
+
+    def _memory(self, folder: str | None) -> BeginningMemory:
+        """Sources of one query that read the same topics begin at the same place: they may share a file."""
+        if folder is None:
+            return ForgetfulMemory()
+        topics = json.dumps([str(self._config.subscription), str(self._config.beginning)])
+        return FileMemory(f"{folder}/kafka-{hashlib.sha256(topics.encode()).hexdigest()[:12]}.json")

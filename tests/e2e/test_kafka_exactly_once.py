@@ -1,0 +1,114 @@
+"""Exactly once: drivers are killed at random moments, also inside commits, and the sink is the input, record by record.
+
+HEADGATE_KILLS=30 kills more often than the regular run does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headgate.bench.kafka.broker import LocalBroker
+from headgate.bench.kafka.jars import NoJars, kafka_jars
+
+pytestmark = [pytest.mark.e2e, pytest.mark.kafka]
+
+KILLS = int(os.environ.get("HEADGATE_KILLS", "5"))
+PARTITIONS = 3
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[LocalBroker]:
+    try:
+        kafka_jars()
+    except NoJars as error:
+        if os.environ.get("HEADGATE_REQUIRE_KAFKA"):
+            raise
+        pytest.skip(str(error))
+    with LocalBroker(tmp_path / "kafka") as made:
+        yield made
+
+
+class Flow:
+    """Numbered records at a steady pace until it is stopped."""
+
+    def __init__(self, address: str, topic: str) -> None:
+        from confluent_kafka import Producer
+        from confluent_kafka.admin import AdminClient, NewTopic
+
+        for answer in (
+            AdminClient({"bootstrap.servers": address}).create_topics([NewTopic(topic, PARTITIONS, 1)]).values()
+        ):
+            answer.result()
+        self._producer = Producer({"bootstrap.servers": address, "linger.ms": 5, "enable.idempotence": True})
+        self._topic = topic
+        self._stop = threading.Event()
+        self.sent = 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.02):
+            for _ in range(20):
+                self._producer.produce(self._topic, value=str(self.sent), key=str(self.sent))
+                self.sent += 1
+            self._producer.poll(0)
+
+    def stop(self) -> int:
+        self._stop.set()
+        self._thread.join()
+        assert self._producer.flush(60) == 0
+        return self.sent
+
+
+def start(broker: LocalBroker, folder: Path, *words: str) -> subprocess.Popen[bytes]:
+    with (folder / "driver.log").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.kafka_driver", broker.address, "numbers", str(folder), *words],
+            stdout=log, stderr=log, start_new_session=True,
+        )  # fmt: skip
+
+
+def kill_all(process: subprocess.Popen[bytes]) -> None:
+    """Driver, JVM and Python workers at once, as a machine that loses its power."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def wait_for(folder: Path, process: subprocess.Popen[bytes], seconds: float = 120) -> None:
+    give_up_s = time.monotonic() + seconds
+    while not (folder / f"started-{process.pid}").exists():
+        assert process.poll() is None, (folder / "driver.log").read_text()[-3000:]
+        assert time.monotonic() < give_up_s, "the driver did not start"
+        time.sleep(0.05)
+
+
+def kept(folder: Path) -> list[list[Any]]:
+    return [row for path in (folder / "sink").glob("*.json") for row in json.loads(path.read_text())]
+
+
+def test_killed_drivers_lose_and_double_nothing(broker: LocalBroker, tmp_path: Path) -> None:
+    chance, flow = random.Random(7), Flow(broker.address, "numbers")
+    for _ in range(KILLS):
+        process = start(broker, tmp_path)
+        wait_for(tmp_path, process)
+        time.sleep(chance.uniform(0.0, 5.0))
+        kill_all(process)
+    sent = flow.stop()
+    assert start(broker, tmp_path, "drain").wait(180) == 0, (tmp_path / "driver.log").read_text()[-3000:]
+    rows = kept(tmp_path)
+    assert sorted(int(value) for _, _, value in rows) == list(range(sent))
+    by_partition = [sorted(offset for p, offset, _ in rows if p == number) for number in range(PARTITIONS)]
+    assert all(offsets == list(range(len(offsets))) for offsets in by_partition)
+    assert len(list((tmp_path / "sink").glob("*.json"))) > KILLS // 2  # batches were run between the kills

@@ -1,0 +1,124 @@
+"""One real Kafka and one Spark, with Spark's own connector, for all tests of this folder."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate import Headgate, session
+from headgate.bench.kafka.broker import LocalBroker
+from headgate.bench.kafka.jars import NoJars, connector_jars, kafka_jars
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def jars() -> list[Path]:
+    """Kafka's and the connector's; without them these tests are skipped, but not where they must run."""
+    try:
+        kafka_jars()
+        return connector_jars()
+    except NoJars as error:
+        if os.environ.get("HEADGATE_REQUIRE_KAFKA"):
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def broker(jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBroker]:
+    with LocalBroker(tmp_path_factory.mktemp("kafka")) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def spark(jars: list[Path]) -> Iterator[SparkSession]:
+    conf = {"spark.ui.enabled": "false", "spark.jars": ",".join(map(str, jars))}
+    made = session("headgate-kafka-tests", master="local[2]", conf=conf)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def hg(spark: SparkSession, tmp_path: Path) -> Iterator[Headgate]:
+    made = Headgate(spark, records=tmp_path / "batches.jsonl")
+    yield made
+    made.stop()
+
+
+class Topic:
+    """A topic of a test's own."""
+
+    def __init__(self, broker: LocalBroker, partitions: int, name: str | None, config: dict[str, str]) -> None:
+        from confluent_kafka.admin import AdminClient, NewTopic
+
+        self.broker = broker
+        self.name = name or f"topic-{next(_numbers)}"
+        self._admin = AdminClient({"bootstrap.servers": broker.address})
+        self._wait(self._admin.create_topics([NewTopic(self.name, partitions, 1, config=config)]))
+
+    @staticmethod
+    def _wait(answers: dict[Any, Any]) -> None:
+        for answer in answers.values():
+            answer.result()
+
+    def produce(self, values: Iterable[object], partition: int | None = None, **extra: Any) -> None:
+        """Values as text, spread over the partitions by key unless told otherwise."""
+        producer = self.producer()
+        send_all(producer, self.name, values, partition, **extra)
+        assert producer.flush(30) == 0
+
+    def producer(self, **config: Any) -> Any:
+        from confluent_kafka import Producer
+
+        return Producer({"bootstrap.servers": self.broker.address, "linger.ms": 5, **config})
+
+    def add_partitions(self, total: int) -> None:
+        from confluent_kafka.admin import NewPartitions
+
+        self._wait(self._admin.create_partitions([NewPartitions(self.name, total)]))
+
+    def delete(self) -> None:
+        self._wait(self._admin.delete_topics([self.name]))
+
+    def trim(self, partition: int, before: int) -> None:
+        """As retention does: the records before that offset are gone."""
+        from confluent_kafka import TopicPartition
+
+        self._wait(self._admin.delete_records([TopicPartition(self.name, partition, before)]))
+
+
+def send_all(producer: Any, topic: str, values: Iterable[object], partition: int | None = None, **extra: Any) -> None:
+    for value in values:
+        where = {} if partition is None else {"partition": partition}
+        producer.produce(topic, value=None if value is None else str(value), key=str(value), **where, **extra)
+        producer.poll(0)
+
+
+MakeTopic = Callable[..., Topic]
+
+
+@pytest.fixture
+def topic(broker: LocalBroker) -> MakeTopic:
+    return lambda partitions=2, name=None, **config: Topic(broker, partitions, name, config)
+
+
+def read(hg: Headgate, topic: Topic, **options: object) -> DataFrame:
+    """The topic from its first record on, through Headgate."""
+    reader = hg.readStream.format("headgate-kafka").option("kafka.bootstrap.servers", topic.broker.address)
+    for name, value in ({"subscribe": topic.name, "startingOffsets": "earliest"} | options).items():
+        reader = reader.option(name, str(value))
+    return reader.load()
+
+
+def read_with_spark(spark: SparkSession, topic: Topic, **options: object) -> DataFrame:
+    """The same through Spark's own source."""
+    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", topic.broker.address)
+    for name, value in ({"subscribe": topic.name, "startingOffsets": "earliest"} | options).items():
+        reader = reader.option(name, str(value))
+    return reader.load()
