@@ -1,6 +1,6 @@
 """A driver to be killed: reads a topic through Headgate and keeps every batch in a file of its own.
 
-    python -m tests.kafka_driver ADDRESS TOPIC FOLDER [drain]
+    HEADGATE_TEST_MASTER=spark://... python -m tests.kafka_driver ADDRESS TOPIC FOLDER [drain]
 
 A batch that is run again replaces its file: the sink is idempotent by batch id, as exactly-once needs it to be.
 """
@@ -16,6 +16,11 @@ from pyspark.sql import DataFrame
 
 from headgate import Headgate, session
 
+CONF = {
+    "spark.ui.enabled": "false", "spark.executor.cores": "1", "spark.executor.memory": "1g", "spark.cores.max": "2",
+    "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.locality.wait": "0s",
+}  # fmt: skip
+
 
 def main(address: str, topic: str, folder: str, *, drain: bool) -> None:
     sink = Path(folder) / "sink"
@@ -27,8 +32,8 @@ def main(address: str, topic: str, folder: str, *, drain: bool) -> None:
         part.write_text(json.dumps(rows))
         os.replace(part, sink / f"{batch_id}.json")
 
-    conf = {"spark.ui.enabled": "false"}
-    with Headgate(session("killed", master="local[2]", conf=conf), records=Path(folder) / "batches.jsonl") as hg:
+    master = os.environ.get("HEADGATE_TEST_MASTER", "local[2]")
+    with Headgate(session("killed", master=master, conf=CONF), records=Path(folder) / "batches.jsonl") as hg:
         source = hg.readStream.format("headgate-kafka").option("kafka.bootstrap.servers", address)
         df = source.option("subscribe", topic).option("startingOffsets", "earliest").load()
         writer = df.writeStream.queryName("killed").option("checkpointLocation", f"{folder}/checkpoint")

@@ -31,7 +31,7 @@ class MemoryCluster:
     def begins(self, partitions: Iterable[Partition]) -> Positions:
         return {each: self.first.get(each, 0) for each in partitions if each in self.stamps}
 
-    def ends(self, partitions: Iterable[Partition]) -> Positions:
+    def ends(self, partitions: Iterable[Partition], *, uncommitted: bool = False) -> Positions:
         self.requests += 1
         return {each: len(self.stamps[each]) for each in partitions if each in self.stamps}
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from headgate.bench.kafka.broker import LocalBroker
@@ -72,10 +73,11 @@ class Flow:
         return self.sent
 
 
-def start(broker: LocalBroker, folder: Path, *words: str) -> subprocess.Popen[bytes]:
+def start(broker: LocalBroker, folder: Path, *words: str, master: str = "local[2]") -> subprocess.Popen[bytes]:
     with (folder / "driver.log").open("ab") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "tests.kafka_driver", broker.address, "numbers", str(folder), *words],
+            env=os.environ | {"HEADGATE_TEST_MASTER": master},
             stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip
 
@@ -105,10 +107,37 @@ def test_killed_drivers_lose_and_double_nothing(broker: LocalBroker, tmp_path: P
         wait_for(tmp_path, process)
         time.sleep(chance.uniform(0.0, 5.0))
         kill_all(process)
-    sent = flow.stop()
-    assert start(broker, tmp_path, "drain").wait(180) == 0, (tmp_path / "driver.log").read_text()[-3000:]
-    rows = kept(tmp_path)
+    check(broker, tmp_path, flow.stop())
+    assert len(list((tmp_path / "sink").glob("*.json"))) > KILLS // 2  # batches were run between the kills
+
+
+def check(broker: LocalBroker, folder: Path, sent: int) -> None:
+    """Read the rest, and compare the sink with the input."""
+    assert start(broker, folder, "drain").wait(180) == 0, (folder / "driver.log").read_text()[-3000:]
+    rows = kept(folder)
     assert sorted(int(value) for _, _, value in rows) == list(range(sent))
     by_partition = [sorted(offset for p, offset, _ in rows if p == number) for number in range(PARTITIONS)]
     assert all(offsets == list(range(len(offsets))) for offsets in by_partition)
-    assert len(list((tmp_path / "sink").glob("*.json"))) > KILLS // 2  # batches were run between the kills
+
+
+def executors() -> list[psutil.Process]:
+    """Spark's executors on this machine, each a JVM of its own."""
+    found = psutil.process_iter(["cmdline"])
+    return [each for each in found if "CoarseGrainedExecutorBackend" in " ".join(each.info["cmdline"] or [])]
+
+
+def test_killed_executors_lose_and_double_nothing(broker: LocalBroker, master: str, tmp_path: Path) -> None:
+    flow = Flow(broker.address, "numbers")
+    process = start(broker, tmp_path, master=master)
+    wait_for(tmp_path, process)
+    for _ in range(2):
+        batches = len(list((tmp_path / "sink").glob("*.json")))
+        give_up_s = time.monotonic() + 90
+        while len(list((tmp_path / "sink").glob("*.json"))) < batches + 3:
+            assert time.monotonic() < give_up_s and process.poll() is None, "the query stands still"
+            time.sleep(0.1)
+        executors()[0].kill()
+    time.sleep(5)
+    assert process.poll() is None, (tmp_path / "driver.log").read_text()[-3000:]
+    kill_all(process)
+    check(broker, tmp_path, flow.stop())

@@ -14,6 +14,7 @@ from headgate import Headgate
 from headgate.sources.kafka.feed import GONE_AFTER_S
 from tests.kafka.conftest import MakeTopic, Topic, read, read_with_spark
 from tests.spark.conftest import Collected, named, until
+from tests.spark.test_failing_open import Gates
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -313,3 +314,17 @@ def test_a_checkpoint_of_sparks_own_source_goes_on_here_and_back(
             drained(writer, sink)
         seen.batches |= {1000 * turn + batch: rows for batch, rows in sink.batches.items()}
     assert values_of(seen) == sorted(map(str, range(400)))
+
+
+def test_a_killed_gate_process_loses_and_doubles_nothing(hg: Headgate, topic: MakeTopic) -> None:
+    made, gates = topic(2), Gates()
+    query, sink = gated(hg, read(hg, made))
+    made.produce(range(300))
+    until(lambda: len(sink.rows) == 300)
+    (gate,) = gates.alive()
+    gate.kill()
+    made.produce(range(300, 600))
+    until(lambda: len(sink.rows) == 600, 90)
+    assert query.restarts == 1
+    query.stop()
+    assert values_of(sink) == sorted(map(str, range(600)))

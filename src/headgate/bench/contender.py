@@ -86,6 +86,8 @@ class Bench:
         self.phase = f"{cell.title} waiting for the last records"
         if not broken:
             self._drain(cell, time.time())
+        if not all(flow.alive for flow in self._flows.values()):
+            raise HeadgateError("the process that fills the Kafka topic has ended: nothing was measured")
         queries = self._results(cell)
         for query in cell.queries:
             begun_s, done = begun_at_s[query.name], done_rows.get(query.name, 0)

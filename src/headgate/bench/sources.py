@@ -51,6 +51,7 @@ def kafka(records: int, record_bytes: int, partitions: int, turns: int, say: Say
 
         def read(source: str, topic: str, starting: str) -> DataFrame:
             reader = spark.readStream.format(source).option("kafka.bootstrap.servers", broker.address)
+            reader = reader.option("stateLocation", tempfile.mkdtemp(dir=folder))  # of no meaning to Spark's
             return reader.option("subscribe", topic).option("startingOffsets", starting).load()
 
         whole = Race(f"{records:,} records of {record_bytes} bytes from {partitions} partitions", "records/s", SPARKS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -183,13 +183,28 @@ def watchable(df: DataFrame) -> dict[str, Any] | None:
     leaf = leaves.apply(0)
     if leaf.nodeName() == "StreamingRelationV2" and str(leaf.sourceName()) == "kafka":
         options = leaf.extraOptions().asCaseSensitiveMap()
-        return {"kind": "kafka", "options": {str(key): str(options[key]) for key in options}}
+        found = {str(key): str(options[key]) for key in options}
+        return None if _is_limited(found) else {"kind": "kafka", "options": found}
     if leaf.nodeName() == "StreamingRelation":
         source = leaf.dataSource()
         path = source.options().get("path")
-        if path.isDefined():
+        if path.isDefined() and not _is_limited(_names(source.options())):
             return {"kind": "folder", "path": str(path.get()), "format": str(source.className()).lower()}
     return None
+
+
+_LIMITS = ("offsetspertrigger", "filespertrigger", "bytespertrigger", "latestfirst")
+
+
+def _is_limited(options: Iterable[str]) -> bool:
+    """Whether a source takes less than there is: then nobody but itself knows what it has left behind."""
+    return any(name.lower().endswith(_LIMITS) for name in options)
+
+
+def _names(options: Any) -> list[str]:
+    """The keys of a Scala map."""
+    keys = options.keys().toList()
+    return [str(keys.apply(index)) for index in range(keys.size())]
 
 
 def running_session() -> SparkSession | None:

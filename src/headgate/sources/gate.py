@@ -74,6 +74,7 @@ class GateReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._watch.opened(gate)
                 return start
             elif pending is None or not pending.empty or not self._watch.rest(gate, verdict.seconds):
+                self._watch.passed()
                 return start
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
@@ -113,6 +114,12 @@ class Watch:
         with self._failing_open():
             if self._probe is not None and (taken := self._probe.opened(time.time())) is not None:
                 gate.took(taken, 0)
+
+    def passed(self) -> None:
+        """Spark is given its turn, and reads what may have come in this very moment: it waits no longer."""
+        with self._failing_open():
+            if self._probe is not None:
+                self._probe.opened(time.time())
 
     def hold(self, gate: GateClient, verdict: Wait, rows: int) -> None:
         """Wait as told; with a probe, look now and then: a burst makes the answer outdated."""

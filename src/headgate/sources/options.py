@@ -23,6 +23,11 @@ def gate_of(options: Mapping[str, str]) -> GateClient | None:
     return GateClient(folder, gate) if folder and gate else None
 
 
+def text_of(options: Mapping[str, str], name: str) -> str | None:
+    """An option whose name has capitals: Spark gives all names in lower case, tests as they are written."""
+    return next((value for key, value in options.items() if key.lower() == name.lower()), None)
+
+
 def positive_int(options: Mapping[str, str], name: str, default: int | None) -> int | None:
     """A whole number above zero, or the default where the option is absent."""
     text = options.get(name)

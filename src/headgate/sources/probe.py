@@ -17,6 +17,10 @@ OPTION = "headgate.probe-secret"
 """What to watch, as JSON. It may hold credentials: Spark hides the values of options whose names say so."""
 
 
+PATIENCE_MS = 1_000
+"""A gate must not keep a query waiting because its probe does not get an answer."""
+
+
 class Probe(Protocol):
     """What has arrived since the last opening."""
 
@@ -121,5 +125,6 @@ def _kafka(options: Mapping[str, str]) -> Probe:
     only = {
         name: value for name, value in options.items() if name.lower().startswith(("kafka.", "subscribe", "assign"))
     }
-    config = KafkaConfig.parse({**only, "failOnDataLoss": "false", "startingOffsets": "latest"})
+    mild = {"failOnDataLoss": "false", "startingOffsets": "latest", "kafkaConsumer.pollTimeoutMs": str(PATIENCE_MS)}
+    config = KafkaConfig.parse({**only, **mild})
     return FeedProbe(KafkaFeed(config, Broker(config), ForgetfulMemory()))

@@ -82,7 +82,11 @@ class LocalBroker:
                 self._java("kafka.Kafka", str(config)), stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                 start_new_session=True,  # Ctrl-C is for whoever uses it; it is stopped in order
             )  # fmt: skip
-        self._wait_until_up()
+        try:
+            self._wait_until_up()
+        except BaseException:
+            self.kill()
+            raise
         return self
 
     def stop(self) -> None:

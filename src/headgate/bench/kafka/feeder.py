@@ -39,10 +39,19 @@ def main(setting: dict[str, Any]) -> None:
         due = traffic.count_before(max(0.0, time.time() - origin_s))
         if due > sent:
             for partition, line in _lines(road, sent, due, origin_s + traffic.stamps_s(sent, due)):
-                producer.produce(setting["topic"], line, partition=partition)
+                _send(producer, setting["topic"], line, partition)
             sent = due
         producer.poll(0)
         time.sleep(STEP_S)
+
+
+def _send(producer: Any, topic: str, line: str, partition: int) -> None:
+    while True:
+        try:
+            producer.produce(topic, line, partition=partition)
+            return
+        except BufferError:  # the broker is slower than the traffic: then this is the traffic
+            producer.poll(0.01)
 
 
 def _lines(road: LinearRoad, first: int, last: int, stamps_s: np.ndarray[Any, Any]) -> list[tuple[int, str]]:

@@ -22,7 +22,9 @@ class KafkaFlow:
         self.topic = f"reports-{uuid.uuid4().hex[:12]}"
         self.origin_s = time.time()
         self._admin = AdminClient({"bootstrap.servers": address})
-        for answer in self._admin.create_topics([NewTopic(self.topic, PARTITIONS, 1)]).values():
+        for answer in self._admin.create_topics(
+            [NewTopic(self.topic, PARTITIONS, 1, config={"message.timestamp.type": "LogAppendTime"})]
+        ).values():
             answer.result()
         setting = folder / f"{self.topic}.json"
         setting.write_text(
@@ -33,6 +35,10 @@ class KafkaFlow:
     @property
     def pid(self) -> int:
         return self._feeder.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._feeder.poll() is None
 
     def stop(self) -> None:
         self._feeder.terminate()

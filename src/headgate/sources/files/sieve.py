@@ -44,6 +44,7 @@ class Sieve:
         try:
             yield from decode(stream, self.schema, self.config, self.piece)
         except Exception as error:  # of a broken Parquet file what came before is good
+            self._check_fault(error)
             self._set_aside(None, error)
 
     def keep(self) -> None:
@@ -87,6 +88,7 @@ class Sieve:
         try:
             batches = list(decode_lines(io.BytesIO(b"".join(lines))))
         except Exception as error:
+            self._check_fault(error)
             if len(lines) == 1:
                 self._set_aside(lines[0], error)
                 return
@@ -95,6 +97,12 @@ class Sieve:
             yield from self._sift(lines[middle:], decode_lines)
         else:
             yield from batches
+
+    @staticmethod
+    def _check_fault(error: Exception) -> None:
+        """A disk or a network that fails, or memory that is full, says nothing about the records."""
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None):
+            raise error
 
     def _set_aside(self, line: bytes | None, error: Exception) -> None:
         told: dict[str, Any] = {"path": self.piece.path, "reason": " ".join(str(error).split()) or type(error).__name__}

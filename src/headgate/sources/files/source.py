@@ -21,7 +21,7 @@ from headgate.sources.files.feed import FilesFeed
 from headgate.sources.files.log import FileLog
 from headgate.sources.files.reader import FileRangeReader
 from headgate.sources.files.schema import arrow_schema, default_schema
-from headgate.sources.options import TASKS, gate_of, positive_int
+from headgate.sources.options import TASKS, gate_of, positive_int, text_of
 from headgate.sources.reader import GatedReader
 
 FORMAT = "headgate-files"
@@ -57,7 +57,7 @@ class FilesReader(GatedReader):
         self._options = options
 
     def make_feed(self, state_dir: str | None) -> Feed:
-        folder = self._options.get("stateLocation") or state_dir
+        folder = text_of(self._options, "stateLocation") or state_dir
         if folder is None:
             raise BadParameter(
                 "stateLocation", None, "the log of files seen needs a place that survives a restart",

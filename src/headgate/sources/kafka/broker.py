@@ -40,8 +40,8 @@ class Cluster(Protocol):
     def begins(self, partitions: Iterable[Partition]) -> Positions:
         """The first record that is there."""
 
-    def ends(self, partitions: Iterable[Partition]) -> Positions:
-        """The next record that will come and may be read."""
+    def ends(self, partitions: Iterable[Partition], *, uncommitted: bool = False) -> Positions:
+        """The next record that will come and may be read; `uncommitted` ones may not, if so configured."""
 
     def begins_at(self, partitions: Iterable[Partition], times_s: Iterable[float]) -> list[Positions]:
         """For each time, the first record of that age or younger; partitions that have none are left out."""
@@ -51,14 +51,15 @@ class Broker:
     """A cluster through librdkafka."""
 
     def __init__(self, config: KafkaConfig) -> None:
-        from confluent_kafka import IsolationLevel
         from confluent_kafka.admin import AdminClient
 
         self._subscription = config.subscription
         self._title = str(config)
         self._patience_s = config.patience_s
-        self._isolation = IsolationLevel.READ_COMMITTED if config.read_committed else IsolationLevel.READ_UNCOMMITTED
-        self._admin = AdminClient(client_settings(config.settings))
+        self._request_s = min(REQUEST_S, config.patience_s)
+        self._committed = config.read_committed
+        self._refusal = Refusal()
+        self._admin = AdminClient(client_settings(config.settings) | {"error_cb": self._refusal.note})
 
     def partitions(self) -> set[Partition]:
         return self._patiently("list topics", self._partitions)
@@ -68,10 +69,10 @@ class Broker:
 
         return self._offsets(partitions, [OffsetSpec.earliest()])[0]
 
-    def ends(self, partitions: Iterable[Partition]) -> Positions:
+    def ends(self, partitions: Iterable[Partition], *, uncommitted: bool = False) -> Positions:
         from confluent_kafka.admin import OffsetSpec
 
-        return self._offsets(partitions, [OffsetSpec.latest()])[0]
+        return self._offsets(partitions, [OffsetSpec.latest()], committed=self._committed and not uncommitted)[0]
 
     def begins_at(self, partitions: Iterable[Partition], times_s: Iterable[float]) -> list[Positions]:
         from confluent_kafka.admin import OffsetSpec
@@ -87,7 +88,7 @@ class Broker:
         return found & set(wanted.partitions) if wanted.partitions else found
 
     def _topics_like(self, pattern: str) -> list[str]:
-        topics = self._admin.list_topics(timeout=REQUEST_S).topics
+        topics = self._admin.list_topics(timeout=self._request_s).topics
         return [name for name in topics if re.fullmatch(pattern, name)]
 
     def _describe(self, names: list[str]) -> dict[str, list[int]]:
@@ -95,7 +96,9 @@ class Broker:
         from confluent_kafka import KafkaException, TopicCollection
 
         there: dict[str, list[int]] = {}
-        for name, answer in self._admin.describe_topics(TopicCollection(names), request_timeout=REQUEST_S).items():
+        for name, answer in self._admin.describe_topics(
+            TopicCollection(names), request_timeout=self._request_s
+        ).items():
             try:
                 there[name] = [partition.id for partition in answer.result().partitions]
             except KafkaException as error:
@@ -103,21 +106,22 @@ class Broker:
                     raise
         return there
 
-    def _offsets(self, partitions: Iterable[Partition], specs: list[Any]) -> list[Positions]:
+    def _offsets(self, partitions: Iterable[Partition], specs: list[Any], committed: bool = False) -> list[Positions]:
         """One request per spec, all under way at once."""
         wanted = list(partitions)
         if not wanted or not specs:
             return [{} for _ in specs]
-        return self._patiently("list offsets", lambda: self._list_offsets(wanted, specs))
+        return self._patiently("list offsets", lambda: self._list_offsets(wanted, specs, committed))
 
-    def _list_offsets(self, partitions: list[Partition], specs: list[Any]) -> list[Positions]:
-        from confluent_kafka import TopicPartition
+    def _list_offsets(self, partitions: list[Partition], specs: list[Any], committed: bool) -> list[Positions]:
+        from confluent_kafka import IsolationLevel, TopicPartition
 
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         asked = [
             self._admin.list_offsets(
                 {TopicPartition(*partition): spec for partition in partitions},
-                isolation_level=self._isolation,
-                request_timeout=REQUEST_S,
+                isolation_level=level,
+                request_timeout=self._request_s,
             )
             for spec in specs
         ]
@@ -132,9 +136,22 @@ class Broker:
             try:
                 return request()
             except KafkaException as error:
-                if is_hopeless(error.args[0]) or time.monotonic() >= give_up_s:
-                    raise KafkaTrouble(f"{self._title}: cannot {what}: {error.args[0].str()}") from None
+                self._admin.poll(0)  # refusals come by another way
+                why = self._refusal.error or error.args[0]
+                if is_hopeless(why) or time.monotonic() >= give_up_s:
+                    raise KafkaTrouble(f"{self._title}: cannot {what}: {why.str()}") from None
             time.sleep(RETRY_S)
+
+
+class Refusal:
+    """Why a broker does not let us in: librdkafka tells it to a callback and then goes on trying."""
+
+    def __init__(self) -> None:
+        self.error: KafkaError | None = None
+
+    def note(self, error: KafkaError) -> None:
+        if is_hopeless(error):
+            self.error = error
 
 
 def client_settings(settings: Mapping[str, str]) -> dict[str, Any]:
@@ -172,7 +189,10 @@ def is_missing(error: KafkaError) -> bool:
     """Whether the topic or partition does not exist (any more)."""
     from confluent_kafka import KafkaError as Codes
 
-    codes = (Codes.UNKNOWN_TOPIC_OR_PART, Codes._UNKNOWN_TOPIC, Codes._UNKNOWN_PARTITION, Codes.UNKNOWN_TOPIC_ID)
+    codes = (
+        Codes.UNKNOWN_TOPIC_OR_PART, Codes._UNKNOWN_TOPIC, Codes._UNKNOWN_PARTITION, Codes.UNKNOWN_TOPIC_ID,
+        Codes._NOENT,  # no broker leads any of the partitions that were asked about
+    )  # fmt: skip
     return error.code() in codes
 
 
@@ -182,7 +202,7 @@ def is_hopeless(error: KafkaError) -> bool:
 
     codes = (
         Codes._AUTHENTICATION, Codes.SASL_AUTHENTICATION_FAILED, Codes.TOPIC_AUTHORIZATION_FAILED,
-        Codes.CLUSTER_AUTHORIZATION_FAILED, Codes.GROUP_AUTHORIZATION_FAILED, Codes._SSL, Codes.UNSUPPORTED_VERSION,
-        Codes._INVALID_ARG, Codes.INVALID_TOPIC_EXCEPTION,
+        Codes.CLUSTER_AUTHORIZATION_FAILED, Codes._SSL, Codes.UNSUPPORTED_VERSION, Codes._INVALID_ARG,
+        Codes.TOPIC_EXCEPTION,
     )  # fmt: skip
     return error.fatal() or error.code() in codes

@@ -53,6 +53,13 @@ class Beginning:
     beyond_the_end: Stragglers = "error"
     """What to do where no record is as young as the timestamp."""
 
+    @property
+    def moves(self) -> bool:
+        """Whether it would be another place if it were asked for later."""
+        if self.timestamp_ms is not None or self.timestamps_ms:
+            return True
+        return LATEST in (self.positions.values() if self.positions else [self.everywhere])
+
 
 @dataclass(frozen=True, slots=True)
 class KafkaConfig:

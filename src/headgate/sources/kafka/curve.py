@@ -14,6 +14,13 @@ Run = tuple[float, float, int]
 """First stamp, step and count: as in :class:`headgate.core.arrivals.Arrivals`."""
 
 
+def merged(runs: list[Run]) -> Run:
+    """Neighbouring runs as one: the same count, first and last stamp."""
+    (first_s, _, _), (last_s, step_s, last) = runs[0], runs[-1]
+    count = sum(rows for _, _, rows in runs)
+    return first_s, (last_s + step_s * (last - 1) - first_s) / max(1, count - 1), count
+
+
 @dataclass(slots=True)
 class ArrivalCurve:
     """The knots of one partition, in the order of time."""

@@ -20,7 +20,7 @@ from headgate.errors import BadParameter
 from headgate.sources.feed import Offset, Pending, Range, Taken
 from headgate.sources.kafka.broker import Cluster, DataLost
 from headgate.sources.kafka.config import OLDEST, Beginning, KafkaConfig
-from headgate.sources.kafka.curve import ArrivalCurve
+from headgate.sources.kafka.curve import ArrivalCurve, Run, merged
 from headgate.sources.kafka.memory import BeginningMemory
 from headgate.sources.kafka.positions import (
     EARLIEST,
@@ -50,6 +50,9 @@ FIRST_AGE_S, AGE_RATIO, MOST_AGES = 0.1, 1.6, 36
 """The ages at which a backlog is probed, growing: how late very late records are need not be known exactly. 36 steps
 reach back 25 days."""
 
+MOST_RUNS = 5_000
+"""Of a batch's arrivals: a few hundred kilobytes as a message."""
+
 ROWS_PER_TASK = 25_000
 """A Python task costs tens of milliseconds of CPU whatever it reads: small batches get one."""
 
@@ -61,7 +64,7 @@ class KafkaFeed:
         self._config = config
         self._cluster = cluster
         self._memory = memory
-        self._partitions: set[Partition] = set()
+        self._there: set[Partition] = set()
         self._ends: Positions = {}
         self._curves: dict[Partition, ArrivalCurve] = defaultdict(ArrivalCurve)
         self._looked_at_s: float | None = None
@@ -82,7 +85,7 @@ class KafkaFeed:
     def _first_positions(self, beginning: Beginning) -> Positions:
         there = self._cluster.partitions()
         self._check_all_there(there)
-        begins, ends = self._cluster.begins(there), self._cluster.ends(there)
+        begins, ends = self._cluster.begins(there), self._ends if self._frozen else self._cluster.ends(there)
         if beginning.timestamp_ms is not None:
             return self._from_times(dict.fromkeys(there, beginning.timestamp_ms), ends)
         if beginning.timestamps_ms:
@@ -132,7 +135,7 @@ class KafkaFeed:
         positions = from_offset(start)
         self._look(positions, now_s)
         self._check_gone(positions)
-        slices = slices_between(positions, self._known_ends())
+        slices = slices_between(positions, self._ends)
         if not slices:
             return Pending(0, None)
         return Pending(rows_in(slices), min(self._oldest_s(each, now_s) for each in slices))
@@ -153,38 +156,45 @@ class KafkaFeed:
         partition = Partition(each.topic, each.partition)
         return self._curves[partition].stamp_s(each.first, self._ends[partition], now_s)
 
-    def _known_ends(self) -> Positions:
-        return {partition: self._ends[partition] for partition in self._partitions if partition in self._ends}
-
     def _look(self, positions: Positions, now_s: float) -> None:
         """Ask the broker, unless that was done a moment ago."""
         before_s, before = self._looked_at_s, self._ends
         if self._frozen or (before_s is not None and 0 <= now_s - before_s < LOOK_S):
             return
         self._find_partitions(now_s)
-        asked = self._cluster.ends(self._partitions)
-        self._ends = {each: before[each] for each in self._missing_since_s if each in before} | asked
-        if self._config.arrival == "seen":
-            self._note(now_s, self._ends)
-        elif before_s is None:
+        self._ends = self._find_ends(positions, now_s)
+        if self._config.arrival == "timestamp" and before_s is None:
             self._probe_backlog(positions, now_s)
-        else:
-            self._probe_since(before_s, before, now_s)
+        elif self._config.arrival == "timestamp":
+            self._probe_since(before_s or now_s, before, now_s)
+        self._note(now_s, self._ends)
         self._looked_at_s = now_s
 
     def _find_partitions(self, now_s: float) -> None:
-        """New ones count at once, a missing one only after a while: brokers that restart forget for a moment."""
-        if self._topics_at_s is not None and 0 <= now_s - self._topics_at_s < TOPICS_S:
-            return
-        there = self._cluster.partitions()
-        missing = {each: self._missing_since_s.get(each, now_s) for each in self._partitions - there}
-        self._missing_since_s = {each: at_s for each, at_s in missing.items() if now_s - at_s < GONE_AFTER_S}
-        self._partitions = there | set(self._missing_since_s)
-        self._topics_at_s = now_s
+        if self._topics_at_s is None or not 0 <= now_s - self._topics_at_s < TOPICS_S:
+            self._there = self._cluster.partitions()
+            self._topics_at_s = now_s
+
+    def _find_ends(self, positions: Positions, now_s: float) -> Positions:
+        """New partitions count at once, a missing one only after a while: brokers that restart forget for a moment."""
+        found = self._cluster.ends(self._there)
+        missing = {*self._ends, *positions} - set(found)
+        self._missing_since_s = {each: self._missing_since_s.get(each, now_s) for each in missing}
+        waited_for = [each for each in missing if now_s - self._missing_since_s[each] < GONE_AFTER_S]
+        kept = {each: self._ends.get(each, positions.get(each, 0)) for each in waited_for}
+        return kept | self._with_positions_beyond(positions, found)
+
+    def _with_positions_beyond(self, positions: Positions, ends: Positions) -> Positions:
+        """A query that reads committed records only, from now on, may stand in an open transaction: it waits there."""
+        beyond = [each for each, end in ends.items() if positions.get(each, 0) > end]
+        if not beyond or not self._config.read_committed:
+            return ends
+        written = self._cluster.ends(beyond, uncommitted=True)
+        return ends | {each: positions[each] for each in beyond if positions[each] <= written.get(each, 0)}
 
     def _probe_backlog(self, positions: Positions, now_s: float) -> None:
         """The first look: how old is what waits already?"""
-        behind = [each for each in self._partitions if positions.get(each, 0) < self._ends.get(each, 0)]
+        behind = [each for each, end in self._ends.items() if positions.get(each, 0) < end]
         looks: list[tuple[float, Positions]] = []
         age_s = FIRST_AGE_S
         while behind and len(looks) < MOST_AGES:
@@ -201,7 +211,6 @@ class KafkaFeed:
         steps = min(MOST_STEPS, max(1, round((now_s - before_s) / STEP_S)))
         times_s = [before_s + (now_s - before_s) * step / steps for step in range(1, steps)]
         known = {each: min(before.get(each, 0), self._ends[each]) for each in moved}
-        self._note(before_s, known)
         for at_s, found in zip(times_s, self._cluster.begins_at(moved, times_s), strict=True):
             known = {each: max(offset, found.get(each, self._ends[each])) for each, offset in known.items()}
             self._note(at_s, known)
@@ -216,17 +225,21 @@ class KafkaFeed:
         positions = from_offset(start)
         self._look(positions, now_s)
         self._check_gone(positions)
-        ends = self._known_ends()
+        ends = self._ends
         skipped = self._check_loss(positions, ends)
         slices = slices_between(positions, ends)
         taken = self._compose(slices, max_rows, now_s)
         cut = [each._replace(end=each.first + count) for each, count in zip(slices, taken, strict=True) if count]
         end = self._kept(positions, ends) | {Partition(each.topic, each.partition): each.end for each in cut}
-        runs = (run for each in cut for run in self._runs(each, now_s))
-        return Taken(to_offset(end), rows_in(cut), Arrivals.of(runs), skipped)
+        return Taken(to_offset(end), rows_in(cut), self._arrivals(cut, now_s), skipped)
 
     def ranges(self, start: Offset, end: Offset, tasks: int) -> Sequence[Range]:
-        slices = slices_between(from_offset(start), from_offset(end))
+        first, last = from_offset(start), from_offset(end)
+        # Refused when the batch was taken, if a topic was made anew; so this is a beginning that has moved since.
+        self._report(
+            [f"{each} began at {first[each]}, after {last[each]}" for each in last if first.get(each, 0) > last[each]]
+        )
+        slices = slices_between(first, last)
         rows = rows_in(slices)
         wanted = max(self._config.min_partitions or 1, min(tasks, rows // ROWS_PER_TASK))
         shares = split([each.end - each.first for each in slices], wanted)
@@ -251,7 +264,14 @@ class KafkaFeed:
             counts.append(min(max(curve.arrived_before(at_s, each.end, now_s), each.first), each.end) - each.first)
         return np.array(counts, np.int64) if at_s < now_s else np.array([s.end - s.first for s in slices], np.int64)
 
-    def _runs(self, each: Slice, now_s: float) -> list[tuple[float, float, int]]:
+    def _arrivals(self, slices: list[Slice], now_s: float) -> Arrivals:
+        """Of hundreds of partitions only the ends of each slice are told: a message must not grow without bound."""
+        runs = [self._runs(each, now_s) for each in slices]
+        if sum(map(len, runs)) > MOST_RUNS:
+            runs = [[merged(each)] for each in runs]
+        return Arrivals.of(run for each in runs for run in each)
+
+    def _runs(self, each: Slice, now_s: float) -> list[Run]:
         partition = Partition(each.topic, each.partition)
         return self._curves[partition].runs(each.first, each.end, self._ends[partition], now_s)
 
@@ -262,7 +282,7 @@ class KafkaFeed:
 
     def _check_gone(self, positions: Positions) -> None:
         """Whole partitions: nobody knows what was left in them."""
-        self._report([f"{each} is gone" for each in sorted(set(positions) - set(self._known_ends()))])
+        self._report([f"{each} is gone" for each in sorted(set(positions) - set(self._ends))])
 
     def _check_loss(self, positions: Positions, ends: Positions) -> int:
         """Records that are gone before they were read: an error, or counted and skipped."""

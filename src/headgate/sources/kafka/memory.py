@@ -22,7 +22,7 @@ class BeginningMemory(Protocol):
 
 
 class ForgetfulMemory:
-    """For this process only: a query that was not started by Headgate, and named no place."""
+    """For this process only: enough for a beginning that does not move."""
 
     def __init__(self) -> None:
         self._positions: Positions | None = None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headgate.sources.feed import Range
-from headgate.sources.kafka.broker import DataLost, KafkaTrouble, is_hopeless, is_missing
+from headgate.sources.kafka.broker import DataLost, KafkaTrouble, Refusal, is_hopeless, is_missing
 from headgate.sources.kafka.config import KafkaConfig
 from headgate.sources.kafka.positions import Partition, Slice
 
@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 CHUNK_ROWS = 20_000
 """Records turned into one Arrow batch at most."""
 
-POLL_S = 0.05
-"""How long to wait for a full chunk: only where offsets have gaps is it not full at once."""
+POLL_S = 0.01
+"""How long to wait for a full chunk: where offsets have gaps there is none at the end of a slice."""
 
-_IDLE: dict[tuple[tuple[str, Any], ...], Consumer] = {}
+MISSING_S = 5.0
+"""A topic that the brokers do not know for so long was deleted: they forget for a moment when they restart."""
+
+_IDLE: dict[tuple[tuple[str, Any], ...], tuple[Consumer, Refusal]] = {}
 """Consumers without work, by their settings; in a Python worker of Spark's there is one task at a time."""
 
 
@@ -40,17 +43,19 @@ class KafkaRangeReader:
     def __call__(self, share: Range) -> Iterator[pa.RecordBatch]:
         settings = _consumer_settings(self.config)
         key = tuple(sorted(settings.items()))
-        consumer = _IDLE.pop(key, None) or _connect(settings)
+        consumer, refusal = _IDLE.pop(key, None) or _connect(settings)
         # Given back only after a clean end: what an interrupted one holds is unknown.
-        yield from SliceReading(consumer, self.config, [Slice(*each) for each in share["slices"]]).batches()
+        slices = [Slice(*each) for each in share["slices"]]
+        yield from SliceReading(consumer, refusal, self.config, slices).batches()
         consumer.unassign()
-        _IDLE[key] = consumer
+        _IDLE[key] = consumer, refusal
 
 
-def _connect(settings: dict[str, Any]) -> Consumer:
+def _connect(settings: dict[str, Any]) -> tuple[Consumer, Refusal]:
     from confluent_kafka import Consumer
 
-    return Consumer(settings)
+    refusal = Refusal()
+    return Consumer(settings | {"error_cb": refusal.note}), refusal
 
 
 def _consumer_settings(config: KafkaConfig) -> dict[str, Any]:
@@ -72,23 +77,31 @@ def _consumer_settings(config: KafkaConfig) -> dict[str, Any]:
 class SliceReading:
     """One share being read."""
 
-    def __init__(self, consumer: Consumer, config: KafkaConfig, slices: Sequence[Slice]) -> None:
+    def __init__(self, consumer: Consumer, refusal: Refusal, config: KafkaConfig, slices: Sequence[Slice]) -> None:
         self._consumer = consumer
+        self._refusal = refusal
         self._config = config
         self._next = {Partition(each.topic, each.partition): each.first for each in slices}
         self._end = {Partition(each.topic, each.partition): each.end for each in slices}
         self._progress_at_s = time.monotonic()
+        self._trouble = ""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All records between the slices' ends, by partition in their order."""
         self._assign()
         while self._end:
             messages = self._consumer.consume(min(CHUNK_ROWS, self._left()), POLL_S)
-            if messages:
-                self._progress_at_s = time.monotonic()
-            elif time.monotonic() - self._progress_at_s > self._config.patience_s:
-                raise KafkaTrouble(self._told("no record came", "check the brokers, or allow more time"))
+            if self._refusal.error is not None:
+                raise KafkaTrouble(self._told(self._refusal.error.str(), "see the settings kafka.*"))
+            if self._stalled_s > self._config.patience_s:
+                raise KafkaTrouble(
+                    self._told(f"no record came{self._trouble}", "check the brokers, or allow more time")
+                )
             yield from self._sorted_out(messages)
+
+    @property
+    def _stalled_s(self) -> float:
+        return time.monotonic() - self._progress_at_s
 
     def _left(self) -> int:
         return sum(end - self._next[partition] for partition, end in self._end.items())
@@ -130,6 +143,7 @@ class SliceReading:
 
     def _advance(self, partition: Partition, position: int) -> None:
         self._next[partition] = position
+        self._progress_at_s = time.monotonic()
         if position >= self._end[partition]:
             self._finish(partition)
 
@@ -145,17 +159,32 @@ class SliceReading:
         from confluent_kafka import KafkaError
 
         partition = Partition(message.topic(), message.partition())
-        if is_hopeless(error):
+        if error.code() == KafkaError._PARTITION_EOF:
+            self._ended(partition, message.offset())
+        elif is_hopeless(error):
             raise KafkaTrouble(self._told(error.str(), "see the settings kafka.*"))
+        elif partition in self._end and error.code() == KafkaError._AUTO_OFFSET_RESET:
+            first = self._first_there(partition)
+            self._lost(partition, first if first > self._next[partition] else self._end[partition])
+        elif partition in self._end and is_missing(error) and self._stalled_s > MISSING_S:
+            self._lost(partition, self._end[partition])
+        else:
+            self._trouble = f" ({error.str()})"
+            if partition in self._end and is_missing(error):
+                self._assign()
+
+    def _ended(self, partition: Partition, offset: int) -> None:
+        """The end of a partition: of gaps at the slice's end (aborted or compacted records), or of too short a log."""
         if partition not in self._end:
             return
-        if error.code() == KafkaError._PARTITION_EOF:
-            if message.offset() >= self._end[partition]:
-                self._finish(partition)  # gaps at the end: aborted records, or compacted ones
-        elif error.code() == KafkaError._AUTO_OFFSET_RESET or is_missing(error):
-            self._lost(partition, error)
+        if offset >= self._end[partition]:
+            self._finish(partition)
+        else:
+            self._lost(partition, self._end[partition])
 
-    def _lost(self, partition: Partition, error: Any) -> None:
+    def _lost(self, partition: Partition, first: int) -> None:
+        """The records up to `first` are gone."""
+        missing = min(first, self._end[partition]) - self._next[partition]
         if self._config.fail_on_data_loss:
             raise DataLost(
                 self._told(
@@ -163,11 +192,10 @@ class SliceReading:
                     'to go on with what is there, start the query with .option("failOnDataLoss", "false")',
                 )
             )
-        first = 0 if is_missing(error) else self._first_there(partition)
-        missing = min(first or sys.maxsize, self._end[partition]) - self._next[partition]
         print(f"headgate: WARNING: {partition}: {missing} records are gone and were skipped", file=sys.stderr)
         self._advance(partition, self._next[partition] + missing)
-        self._assign()
+        if self._end:
+            self._assign()
 
     def _first_there(self, partition: Partition) -> int:
         from confluent_kafka import TopicPartition

@@ -66,6 +66,8 @@ def translate(given: Mapping[str, str]) -> Settings:
             "kafka.bootstrap.servers", None, "the brokers are not named",
             'write .option("kafka.bootstrap.servers", "host:9092")',
         )  # fmt: skip
+    if settings.get("ssl.endpoint.identification.algorithm") == "":
+        settings["ssl.endpoint.identification.algorithm"] = "none"  # Java's way to say it
     _log_in(settings)
     _trust(settings, given)
     _certify(settings, given)

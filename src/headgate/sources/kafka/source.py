@@ -17,7 +17,7 @@ from headgate.sources.feed import Feed
 from headgate.sources.kafka.config import KafkaConfig
 from headgate.sources.kafka.memory import BeginningMemory, FileMemory, ForgetfulMemory
 from headgate.sources.kafka.reader import KafkaRangeReader
-from headgate.sources.options import TASKS, gate_of, positive_int
+from headgate.sources.options import TASKS, gate_of, positive_int, text_of
 from headgate.sources.reader import GatedReader
 
 FORMAT = "headgate-kafka"
@@ -75,7 +75,7 @@ class KafkaReader(GatedReader):
             tasks=positive_int(options, TASKS, 2) or 2,
         )
         self._config = config
-        self._state_location = options.get("stateLocation")
+        self._state_location = text_of(options, "stateLocation")
 
     def make_feed(self, state_dir: str | None) -> Feed:
         from headgate.sources.kafka.broker import Broker
@@ -85,7 +85,12 @@ class KafkaReader(GatedReader):
 
     def _memory(self, folder: str | None) -> BeginningMemory:
         """Sources of one query that read the same topics begin at the same place: they may share a file."""
+        if folder is None and self._config.beginning.moves:
+            raise BadParameter(
+                "stateLocation", None, "where the query began (latest, or at a time) must survive a restart",
+                'add .option("stateLocation", "/a/folder"), or begin with "earliest" or with offsets',
+            )  # fmt: skip
         if folder is None:
             return ForgetfulMemory()
-        topics = json.dumps([str(self._config.subscription), str(self._config.beginning)])
+        topics = json.dumps([str(self._config), str(self._config.beginning)])
         return FileMemory(f"{folder}/kafka-{hashlib.sha256(topics.encode()).hexdigest()[:12]}.json")
