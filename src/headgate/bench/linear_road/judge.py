@@ -14,7 +14,7 @@ from headgate.bench.application import Application
 from headgate.bench.clairvoyant import ClairvoyantQuery, limit
 from headgate.bench.linear_road import calibration
 from headgate.bench.linear_road.programmes import BEST, Part, Programme
-from headgate.bench.linear_road.runner import WARM_UP_S, Runner, Tell, warm_up
+from headgate.bench.linear_road.runner import Runner, Tell, warm_up
 from headgate.bench.linear_road.scenarios import CONTENDERS, SCENARIOS, Scenario, find_contender
 from headgate.bench.linear_road.search import CapacitySearch
 from headgate.bench.linear_road.store import Store
@@ -80,7 +80,7 @@ class Judge:
         """A forecast of the time until the end."""
         programme, known = self.programme, self.store.data
         cell_s = programme.settle_s + programme.measure_s + CELL_OVERHEAD_S
-        application_s, seconds = APPLICATION_S + WARM_UP_S + WARM_UP_MORE_S, 0.0
+        application_s, seconds = APPLICATION_S + programme.warm_up_s + WARM_UP_MORE_S, 0.0
         calibrated = (known["calibration"] or {"query_sets": {}})["query_sets"]
         if new := [key for key in programme.query_sets if key not in calibrated]:
             seconds += application_s + (0.0 if calibrated else COSTS_S) + SATURATED_S * len(new)
@@ -150,7 +150,7 @@ class Judge:
         names = list(dict.fromkeys(name for queries in sets.values() for name in queries))
         say("calibration: warming up until batch times stop falling")
         with self.runner.application(CONTENDERS["trigger-0"]) as app:
-            app.run(warm_up(calibration.easy(names, self.cores)))
+            app.run(warm_up(calibration.easy(names, self.cores), self.programme.warm_up_s))
             new = [name for name in names if name not in known["queries"]]
             costs = known["queries"] | calibration.query_costs(app, new, self.cores, say)
             rates = dict(known["query_sets"])

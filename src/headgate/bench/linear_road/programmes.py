@@ -52,6 +52,8 @@ class Programme:
     repeats: int = 3
     measure_s: float = 45.0
     settle_s: float = 15.0
+    warm_up_s: float = 120.0
+    """At least so long, then until batch times stop falling: a JVM's first minutes under load are not the system."""
     seed: int = 1
     sweep: tuple[str, ...] = SWEEP
     """Stock settings among which the best static one is found."""
@@ -111,5 +113,8 @@ def full(cores: int) -> Programme:
 def quick() -> Programme:
     """Two contenders, mixed deadlines under bursts, once: enough to see that something got much worse."""
     return Programme(
-        parts=(Part("mixed", ("mixed-bursty",), (0.5,), ("trigger-0", "slo-edf")),), repeats=1, settle_s=10.0
+        parts=(Part("mixed", ("mixed-bursty",), (0.5,), ("trigger-0", "slo-edf")),),
+        repeats=1,
+        settle_s=10.0,
+        warm_up_s=60.0,
     )

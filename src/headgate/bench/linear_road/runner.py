@@ -15,8 +15,6 @@ from headgate.bench.linear_road.store import Store
 from headgate.bench.plan import BenchQuery, Cell, Contender, Outcome
 
 WARM_UP_LOAD = 0.5
-WARM_UP_S = 120.0
-"""At least so long, then until batch times stop falling: the first minutes of a JVM under load are not the system."""
 
 Tell = Callable[[str, float, float], None]
 """Takes what happened, the seconds since the beginning and a forecast of those that are left."""
@@ -50,7 +48,7 @@ class Runner:
     def warm(self, app: Application, scenario: Scenario) -> None:
         """Let the JVM get as fast as it gets, on the queries that it will run."""
         self.say(f"{app.contender.title}: warming up until batch times stop falling")
-        app.run(warm_up(scenario.queries(self.rate(scenario, WARM_UP_LOAD))))
+        app.run(warm_up(scenario.queries(self.rate(scenario, WARM_UP_LOAD)), self.programme.warm_up_s))
 
     def cell(
         self, app: Application, scenario: Scenario, load: float, what: str,
@@ -81,9 +79,9 @@ class Runner:
         return probes
 
 
-def warm_up(queries: tuple[BenchQuery, ...]) -> Cell:
+def warm_up(queries: tuple[BenchQuery, ...], seconds: float) -> Cell:
     """The queries that will be measured, under their own kind of traffic: bursts are something to learn, too."""
-    return Cell(queries, WARM_UP_S, 1.0, until_steady=True)
+    return Cell(queries, seconds, 1.0, until_steady=True)
 
 
 def _worst(found: Outcome) -> tuple[str, float]:

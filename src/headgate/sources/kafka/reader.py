@@ -27,6 +27,8 @@ CHUNK_ROWS = 20_000
 POLL_S = 0.01
 """How long to wait for a full chunk: where offsets have gaps there is none at the end of a slice."""
 
+RETRY_S = 0.1
+
 MISSING_S = 5.0
 """A topic that the brokers do not know for so long was deleted: they forget for a moment when they restart."""
 
@@ -171,6 +173,7 @@ class SliceReading:
         else:
             self._trouble = f" ({error.str()})"
             if partition in self._end and is_missing(error):
+                time.sleep(RETRY_S)
                 self._assign()
 
     def _ended(self, partition: Partition, offset: int) -> None:
@@ -179,8 +182,11 @@ class SliceReading:
             return
         if offset >= self._end[partition]:
             self._finish(partition)
-        else:
+        elif self._stalled_s > MISSING_S:
             self._lost(partition, self._end[partition])
+        else:  # a new leader may know less for a moment
+            time.sleep(RETRY_S)
+            self._assign()
 
     def _lost(self, partition: Partition, first: int) -> None:
         """The records up to `first` are gone."""
