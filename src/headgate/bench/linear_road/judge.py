@@ -168,10 +168,10 @@ class Judge:
                 found = self.runner.cell(app, SCENARIOS[name], load, part)
                 rate = self.runner.rate(SCENARIOS[name], load)
                 self.store.add(part, name, load, rate, visit.repeat, visit.cores, found)
-            if visit.saturation:
-                self._saturate(app, visit)
             for name in visit.searches:
                 self._capacity(app, visit, SCENARIOS[name])
+            if visit.saturation:  # last: a JVM that was overwhelmed is slower for minutes
+                self._saturate(app, visit)
 
     def _capacity(self, app: Application, visit: Visit, scenario: Scenario) -> None:
         name = visit.contender.name
