@@ -59,7 +59,7 @@ class Topic:
 
         self.broker = broker
         self.name = name or f"topic-{next(_numbers)}"
-        self._admin = AdminClient({"bootstrap.servers": broker.address})
+        self._admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
         self._wait(self._admin.create_topics([NewTopic(self.name, partitions, 1, config=config)]))
 
     @staticmethod
@@ -76,7 +76,7 @@ class Topic:
     def producer(self, **config: Any) -> Any:
         from confluent_kafka import Producer
 
-        return Producer({"bootstrap.servers": self.broker.address, "linger.ms": 5, **config})
+        return Producer({"bootstrap.servers": self.broker.address, "linger.ms": 5, "log_level": 0, **config})
 
     def add_partitions(self, total: int) -> None:
         from confluent_kafka.admin import NewPartitions

@@ -156,7 +156,7 @@ class Refusal:
 
 def client_settings(settings: Mapping[str, str]) -> dict[str, Any]:
     """What every client has, reading or not."""
-    return {"client.id": "headgate", "log_level": 3, **_without_consumer_settings(settings)}
+    return {"client.id": "headgate", "log_level": 2, **_without_consumer_settings(settings)}
 
 
 _CONSUMER_ONLY = ("fetch.", "queued.", "max.partition.fetch", "group.", "isolation.level", "session.", "max.poll.")

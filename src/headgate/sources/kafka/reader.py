@@ -45,7 +45,7 @@ class KafkaRangeReader:
     def __call__(self, share: Range) -> Iterator[pa.RecordBatch]:
         settings = _consumer_settings(self.config)
         key = tuple(sorted(settings.items()))
-        consumer, refusal = _IDLE.pop(key, None) or _connect(settings)
+        consumer, refusal = _IDLE.pop(key) if key in _IDLE else _connect(settings)
         # Given back only after a clean end: what an interrupted one holds is unknown.
         slices = [Slice(*each) for each in share["slices"]]
         yield from SliceReading(consumer, refusal, self.config, slices).batches()
@@ -64,7 +64,7 @@ def _consumer_settings(config: KafkaConfig) -> dict[str, Any]:
     """What reading exact ranges needs; the user's settings may override how fetching is tuned, not what is promised."""
     tuned = {
         "client.id": "headgate",
-        "log_level": 3,
+        "log_level": 2,
         "group.id": "headgate",  # demanded by the library; nothing is ever committed there
         "fetch.wait.max.ms": 20,
         "fetch.queue.backoff.ms": 5,
