@@ -25,7 +25,7 @@ from headgate.bench.kafka.jars import NoJars, kafka_jars
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka]
 
-KILLS = int(os.environ.get("HEADGATE_KILLS", "5"))
+KILLS = int(os.environ.get("HEADGATE_KILLS", "4"))
 PARTITIONS = 3
 
 
@@ -48,11 +48,12 @@ class Flow:
         from confluent_kafka import Producer
         from confluent_kafka.admin import AdminClient, NewTopic
 
-        for answer in (
-            AdminClient({"bootstrap.servers": address}).create_topics([NewTopic(topic, PARTITIONS, 1)]).values()
-        ):
+        admin = AdminClient({"bootstrap.servers": address, "log_level": 0})  # must outlive the answer
+        for answer in admin.create_topics([NewTopic(topic, PARTITIONS, 1)]).values():
             answer.result()
-        self._producer = Producer({"bootstrap.servers": address, "linger.ms": 5, "enable.idempotence": True})
+        self._producer = Producer(
+            {"bootstrap.servers": address, "linger.ms": 5, "enable.idempotence": True, "log_level": 0}
+        )
         self._topic = topic
         self._stop = threading.Event()
         self.sent = 0
@@ -105,10 +106,10 @@ def test_killed_drivers_lose_and_double_nothing(broker: LocalBroker, tmp_path: P
     for _ in range(KILLS):
         process = start(broker, tmp_path)
         wait_for(tmp_path, process)
-        time.sleep(chance.uniform(0.0, 5.0))
+        time.sleep(chance.uniform(0.0, 12.0))  # a first batch takes a cold Spark several seconds
         kill_all(process)
     check(broker, tmp_path, flow.stop())
-    assert len(list((tmp_path / "sink").glob("*.json"))) > KILLS // 2  # batches were run between the kills
+    assert len(list((tmp_path / "sink").glob("*.json"))) > KILLS  # batches were run between the kills
 
 
 def check(broker: LocalBroker, folder: Path, sent: int) -> None:

@@ -202,7 +202,8 @@ def _fill(address: str, topic: str, partitions: int, records: int, record_bytes:
 def _create(address: str, topic: str, partitions: int) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    for answer in AdminClient({"bootstrap.servers": address}).create_topics([NewTopic(topic, partitions, 1)]).values():
+    admin = AdminClient({"bootstrap.servers": address})  # must outlive the answer
+    for answer in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
         answer.result()
 
 
