@@ -97,19 +97,35 @@ def wait_for(folder: Path, process: subprocess.Popen[bytes], seconds: float = 12
         time.sleep(0.05)
 
 
+def batches(folder: Path) -> int:
+    return len(list((folder / "sink").glob("*.json")))
+
+
+def until_batches(folder: Path, process: subprocess.Popen[bytes], count: int) -> None:
+    give_up_s = time.monotonic() + 120
+    while batches(folder) < count:
+        assert process.poll() is None, (folder / "driver.log").read_text()[-3000:]
+        assert time.monotonic() < give_up_s, "the query stands still"
+        time.sleep(0.05)
+
+
 def kept(folder: Path) -> list[list[Any]]:
     return [row for path in (folder / "sink").glob("*.json") for row in json.loads(path.read_text())]
 
 
 def test_killed_drivers_lose_and_double_nothing(broker: LocalBroker, tmp_path: Path) -> None:
     chance, flow = random.Random(7), Flow(broker.address, "numbers")
-    for _ in range(KILLS):
-        process = start(broker, tmp_path)
+    for turn in range(KILLS):
+        process, before = start(broker, tmp_path), batches(tmp_path)
         wait_for(tmp_path, process)
-        time.sleep(chance.uniform(0.0, 12.0))  # a first batch takes a cold Spark several seconds
+        if turn % 2:  # in its start, or in its first batch, which takes a cold Spark several seconds
+            time.sleep(chance.uniform(0.0, 9.0))
+        else:  # in the middle of its work
+            until_batches(tmp_path, process, before + chance.randint(2, 5))
+            time.sleep(chance.uniform(0.0, 1.0))
         kill_all(process)
     check(broker, tmp_path, flow.stop())
-    assert len(list((tmp_path / "sink").glob("*.json"))) > KILLS  # batches were run between the kills
+    assert batches(tmp_path) > KILLS
 
 
 def check(broker: LocalBroker, folder: Path, sent: int) -> None:
@@ -132,11 +148,7 @@ def test_killed_executors_lose_and_double_nothing(broker: LocalBroker, master: s
     process = start(broker, tmp_path, master=master)
     wait_for(tmp_path, process)
     for _ in range(2):
-        batches = len(list((tmp_path / "sink").glob("*.json")))
-        give_up_s = time.monotonic() + 90
-        while len(list((tmp_path / "sink").glob("*.json"))) < batches + 3:
-            assert time.monotonic() < give_up_s and process.poll() is None, "the query stands still"
-            time.sleep(0.1)
+        until_batches(tmp_path, process, batches(tmp_path) + 3)
         executors()[0].kill()
     time.sleep(5)
     assert process.poll() is None, (tmp_path / "driver.log").read_text()[-3000:]
