@@ -6,6 +6,7 @@ Built from buffers by hand: ``pa.array`` would import pandas, where that is inst
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,31 +31,40 @@ _FIELDS = [
 SCHEMA = pa.schema(_FIELDS)
 SCHEMA_WITH_HEADERS = pa.schema([*_FIELDS, ("headers", pa.list_(_HEADER))])
 
-_NO_TIMESTAMP, _CREATE_TIME = 0, 1
-"""librdkafka counts kinds of timestamps from 0, "not available"; Java, and so Spark, has that as -1."""
-
 
 def schema_ddl(*, with_headers: bool) -> str:
     return f"{SCHEMA_DDL}, {HEADERS_DDL}" if with_headers else SCHEMA_DDL
 
 
 def record_batch(partition: Partition, messages: Sequence[Message], *, with_headers: bool) -> pa.RecordBatch:
-    """Messages of one partition as a batch."""
-    rows = len(messages)
-    stamps = [message.timestamp() for message in messages]
+    """Messages of one partition as a batch.
+
+    Every call per record counts, so the getters are mapped as they are: a generator would cost twice as much.
+    """
+    rows, kind = len(messages), type(messages[0])
+    stamps = np.fromiter(chain.from_iterable(map(kind.timestamp, messages)), np.int64, 2 * rows).reshape(rows, 2)
     columns = [
-        _binary([message.key() for message in messages]),
-        _binary([message.value() for message in messages]),
+        _binary(list(map(kind.key, messages))),
+        _binary(list(map(kind.value, messages))),
         _same(partition.topic.encode(), rows),
         _numbers(np.full(rows, partition.number, np.int32), pa.int32()),
-        _numbers(np.fromiter((message.offset() for message in messages), np.int64, rows), pa.int64()),
-        _numbers(np.fromiter((stamp for _, stamp in stamps), np.int64, rows) * 1000, _STAMP),
-        _numbers(np.fromiter((kind for kind, _ in stamps), np.int32, rows) - np.int32(1), pa.int32()),
+        _numbers(_offsets(messages), pa.int64()),
+        _numbers(stamps[:, 1] * 1000, _STAMP),
+        # librdkafka counts kinds of timestamps from 0, "not available"; Java, and so Spark, has that as -1.
+        _numbers(stamps[:, 0].astype(np.int32) - np.int32(1), pa.int32()),
     ]
     if not with_headers:
         return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
-    columns.append(_headers([message.headers() for message in messages]))
+    columns.append(_headers(list(map(kind.headers, messages))))
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA_WITH_HEADERS)
+
+
+def _offsets(messages: Sequence[Message]) -> np.ndarray[Any, Any]:
+    """They rise: without a gap between the first and the last, they need not be asked for one by one."""
+    first, last, rows = messages[0].offset(), messages[-1].offset(), len(messages)
+    if last - first == rows - 1:
+        return np.arange(first, last + 1, dtype=np.int64)
+    return np.fromiter(map(type(messages[0]).offset, messages), np.int64, rows)
 
 
 def _numbers(values: np.ndarray[Any, Any], kind: pa.DataType) -> pa.Array:
