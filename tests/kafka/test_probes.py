@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from headgate import Headgate
 from tests.kafka.conftest import MakeTopic, read_with_spark
+from tests.kafka.test_kafka_source import SECRET, login
 from tests.spark.conftest import Collected, named, until
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -29,7 +30,6 @@ def test_sparks_kafka_source_is_watched(hg: Headgate, spark: SparkSession, topic
     assert sum(batch.latency.rows for batch in known if batch.latency) >= 500
     assert all(0 <= batch.latency.max_s < 10 for batch in known if batch.latency)
     until(lambda: hg.status()[0].backlog_rows == 0)
-    made.produce(range(30))
     query.stop()
 
 
@@ -62,6 +62,25 @@ def test_sparks_file_source_is_watched(hg: Headgate, spark: SparkSession, tmp_pa
     until(lambda: query.summary is not None and query.summary.rows == 60)
     assert any(not batch.estimated for batch in query.batches)
     query.stop()
+
+
+def test_the_probes_credentials_are_never_shown(
+    hg: Headgate, spark: SparkSession, topic: MakeTopic, capfd: pytest.CaptureFixture[str]
+) -> None:
+    made, sink = topic(1), Collected()
+    made.produce(range(20))
+    df = hg.gate(read_with_spark(spark, made, **login(made)))
+    df.explain(True)
+    query = hg.start(named(df, "secret", sink), deadline="2s")
+    until(lambda: len(sink.rows) == 20)
+    query.spark_query.explain(True)
+    until(lambda: query.spark_query.lastProgress is not None)
+    told = [str(query.spark_query.lastProgress), str(df), repr(hg.status())]
+    query.stop()
+    out, err = capfd.readouterr()
+    assert "Physical Plan" in out
+    for text in (*told, out, err):
+        assert SECRET not in text
 
 
 def test_a_probe_that_fails_costs_the_probe_only(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from headgate.errors import HeadgateError
+from headgate.errors import BadParameter, HeadgateError
 from headgate.sources.kafka.config import KafkaConfig, Subscription
 from headgate.sources.kafka.positions import Partition, Positions
 
@@ -59,7 +60,8 @@ class Broker:
         self._request_s = min(REQUEST_S, config.patience_s)
         self._committed = config.read_committed
         self._refusal = Refusal()
-        self._admin = AdminClient(client_settings(config.settings) | {"error_cb": self._refusal.note})
+        with checked_settings():
+            self._admin = AdminClient(client_settings(config.settings) | {"error_cb": self._refusal.note})
 
     def partitions(self) -> set[Partition]:
         return self._patiently("list topics", self._partitions)
@@ -141,6 +143,18 @@ class Broker:
                 if is_hopeless(why) or time.monotonic() >= give_up_s:
                     raise KafkaTrouble(f"{self._title}: cannot {what}: {why.str()}") from None
             time.sleep(RETRY_S)
+
+
+@contextmanager
+def checked_settings() -> Iterator[None]:
+    """librdkafka's word about a setting it does not know, as a parameter that the user wrote."""
+    from confluent_kafka import KafkaException
+
+    try:
+        yield
+    except KafkaException as error:
+        remedy = "see librdkafka's list of settings; names of Kafka's Java client that differ are in docs/kafka.md"
+        raise BadParameter("kafka.*", "…", error.args[0].str(), remedy) from None
 
 
 class Refusal:

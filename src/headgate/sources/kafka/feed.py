@@ -24,6 +24,7 @@ from headgate.sources.kafka.curve import ArrivalCurve, Run, merged
 from headgate.sources.kafka.memory import BeginningMemory
 from headgate.sources.kafka.positions import (
     EARLIEST,
+    LATEST,
     Partition,
     Positions,
     Slice,
@@ -93,7 +94,7 @@ class KafkaFeed:
             return self._from_times(beginning.timestamps_ms, ends)
         if beginning.positions:
             self._check_named("startingOffsets", beginning.positions, there)
-            known = {EARLIEST: begins, -1: ends}
+            known = {EARLIEST: begins, LATEST: ends}
             return {each: known.get(at, {}).get(each, at) for each, at in beginning.positions.items()}
         return begins if beginning.everywhere == EARLIEST else ends
 

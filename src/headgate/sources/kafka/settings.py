@@ -26,7 +26,6 @@ RENAMED = {
     "request.timeout.ms": "socket.timeout.ms",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
     "send.buffer.bytes": "socket.send.buffer.bytes",
-    "sasl.kerberos.service.name": "sasl.kerberos.service.name",
 }
 """The same thing under another name."""
 

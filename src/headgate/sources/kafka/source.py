@@ -58,7 +58,8 @@ def _check_library() -> None:
         import confluent_kafka  # noqa: F401
     except ImportError as error:
         raise HeadgateError(
-            f"format({FORMAT!r}) needs the package confluent-kafka ({error}); install headgate[kafka], on every worker"
+            f"format({FORMAT!r}) needs the package confluent-kafka ({error}):"
+            " from a checkout, pip install '.[kafka]', on every worker too"
         ) from error
 
 
