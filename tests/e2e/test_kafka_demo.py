@@ -10,18 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from headgate.bench.kafka.jars import NoJars, kafka_jars
+from tests.kafka_jars import jars_or_skip
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka]
 
 
 def test_the_demo_runs_through_kafka(tmp_path: Path) -> None:
-    try:
-        kafka_jars()
-    except NoJars as error:
-        if os.environ.get("HEADGATE_REQUIRE_KAFKA"):
-            raise
-        pytest.skip(str(error))
+    jars_or_skip()
     command = [
         sys.executable, "-m", "headgate", "demo", "--source", "kafka", "--only", "headgate",
         "--warm-up", "8", "--seconds", "8", "--rate", "500", "--out", str(tmp_path / "demo"),

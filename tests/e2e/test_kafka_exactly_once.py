@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 from headgate.bench.kafka.broker import LocalBroker
-from headgate.bench.kafka.jars import NoJars, kafka_jars
+from tests.kafka_jars import jars_or_skip
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka]
 
@@ -31,12 +31,7 @@ PARTITIONS = 3
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[LocalBroker]:
-    try:
-        kafka_jars()
-    except NoJars as error:
-        if os.environ.get("HEADGATE_REQUIRE_KAFKA"):
-            raise
-        pytest.skip(str(error))
+    jars_or_skip()
     with LocalBroker(tmp_path / "kafka") as made:
         yield made
 

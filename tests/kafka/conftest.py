@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,21 +12,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate import Headgate, session
 from headgate.bench.kafka.broker import LocalBroker
-from headgate.bench.kafka.jars import NoJars, connector_jars, kafka_jars
+from tests.kafka_jars import jars_or_skip
+from tests.spark.conftest import hg
+
+__all__ = ["hg"]  # the same fixture, on this folder's Spark
 
 _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
 def jars() -> list[Path]:
-    """Kafka's and the connector's; without them these tests are skipped, but not where they must run."""
-    try:
-        kafka_jars()
-        return connector_jars()
-    except NoJars as error:
-        if os.environ.get("HEADGATE_REQUIRE_KAFKA"):
-            raise
-        pytest.skip(str(error))
+    return jars_or_skip()
 
 
 @pytest.fixture(scope="session")
@@ -40,13 +35,6 @@ def broker(jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def spark(jars: list[Path]) -> Iterator[SparkSession]:
     conf = {"spark.ui.enabled": "false", "spark.jars": ",".join(map(str, jars))}
     made = session("headgate-kafka-tests", master="local[2]", conf=conf)
-    yield made
-    made.stop()
-
-
-@pytest.fixture
-def hg(spark: SparkSession, tmp_path: Path) -> Iterator[Headgate]:
-    made = Headgate(spark, records=tmp_path / "batches.jsonl")
     yield made
     made.stop()
 

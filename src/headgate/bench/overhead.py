@@ -10,9 +10,10 @@ import os
 import statistics
 import tempfile
 import time
-from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from headgate.bench.race import Race, Say
 from headgate.engine.session import session
 from headgate.headgate import Headgate
 
@@ -29,55 +30,28 @@ SATURATED = {"workload": "linear-road", "rate": "50000000", "vehicles": "30000",
 """More than can be read: batches of 200,000 rows back to back."""
 
 
-@dataclass(slots=True)
-class Comparison:
-    """One figure with and without Headgate, turn by turn."""
-
-    what: str
-    unit: str
-    without: list[float] = field(default_factory=list)
-    headgate: list[float] = field(default_factory=list)
-
-    def to_json(self) -> dict[str, Any]:
-        ratios = [ours / theirs for ours, theirs in zip(self.headgate, self.without, strict=True)]
-        return {
-            "what": self.what,
-            "unit": self.unit,
-            "without": self.without,
-            "headgate": self.headgate,
-            "ratio": statistics.median(ratios),
-            "ratios": ratios,
-        }
-
-
-def compare(repeats: int, seconds: float, warm_up_s: float, say: Callable[[str], None]) -> list[dict[str, Any]]:
+def compare(repeats: int, seconds: float, warm_up_s: float, say: Say) -> list[dict[str, Any]]:
     """Measure batch time at a light load and throughput at saturation, `repeats` turns each."""
     os.environ.setdefault("HEADGATE_SPARK_LOG", "OFF")  # stopping a query in mid-batch makes Spark complain
     spark = session("headgate-overhead")
-    batch_ms = Comparison("batch time at 1,000 rows/s", "ms")
-    rows_s = Comparison("throughput at saturation", "rows/s")
+    batch_ms = Race("batch time at 1,000 rows/s", "ms", "without")
+    rows_s = Race("throughput at saturation", "rows/s", "without")
     try:
-        _turns(spark, SMALL, batch_ms, _batch_ms, repeats, seconds, warm_up_s, say)
-        _turns(spark, SATURATED, rows_s, _rows_per_s, repeats, seconds, warm_up_s, say)
+        for race, options, figure in ((batch_ms, SMALL, _batch_ms), (rows_s, SATURATED, _rows_per_s)):
+            for run in (_with_headgate, _without):
+                run(spark, options, warm_up_s)
+            ours = partial(_figure, figure, _with_headgate, spark, options, seconds)
+            race.run(ours, partial(_figure, figure, _without, spark, options, seconds), repeats, 0, say)
     finally:
         spark.stop()
     return [batch_ms.to_json(), rows_s.to_json()]
 
 
-def _turns(
-    spark: SparkSession, options: dict[str, str], comparison: Comparison,
-    figure: Callable[[list[Any]], float], repeats: int, seconds: float, warm_up_s: float, say: Callable[[str], None],
-) -> None:  # fmt: skip
-    for turn in range(repeats + 1):
-        # Each turn swaps who goes first; turn 0 only warms up the JVM.
-        order = ["without", "headgate"] if turn % 2 else ["headgate", "without"]
-        for contender in order:
-            run = _with_headgate if contender == "headgate" else _without
-            progress = run(spark, options, seconds if turn else warm_up_s)
-            if turn:
-                getattr(comparison, contender).append(figure(progress))
-                found = f"{figure(progress):,.1f} {comparison.unit}"
-                say(f"{comparison.what}, turn {turn} of {repeats}, {contender}: {found}")
+def _figure(
+    figure: Callable[[list[Any]], float], run: Callable[[SparkSession, dict[str, str], float], list[Any]],
+    spark: SparkSession, options: dict[str, str], seconds: float,
+) -> float:  # fmt: skip
+    return figure(run(spark, options, seconds))
 
 
 def _with_headgate(spark: SparkSession, options: dict[str, str], seconds: float) -> list[Any]:

@@ -81,11 +81,7 @@ def _decisions(parsed: argparse.Namespace) -> Any:
 def _overhead(parsed: argparse.Namespace) -> Any:
     from headgate.bench.overhead import compare
 
-    results = compare(parsed.repeats, parsed.seconds, parsed.warm_up, _say)
-    for row in [] if parsed.json else results:
-        spread = f"{min(row['ratios']):.3f} .. {max(row['ratios']):.3f}"
-        print(f"{row['what']}: Headgate / without = {row['ratio']:.3f} ({spread})")
-    return results
+    return _told(parsed, compare(parsed.repeats, parsed.seconds, parsed.warm_up, _say))
 
 
 def _coordinator(parsed: argparse.Namespace) -> Any:
