@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from headgate.engine.query import GatedQuery
     from headgate.engine.session import ROCKSDB, session
     from headgate.headgate import Headgate
+    from headgate.state.backup import Backup
 
 __all__ = [
     "ROCKSDB",
+    "Backup",
     "BadParameter",
     "GatedQuery",
     "Headgate",
@@ -32,6 +34,7 @@ __all__ = [
 ]
 
 _LAZY = {
+    "Backup": "headgate.state.backup",
     "ROCKSDB": "headgate.engine.session",
     "Headgate": "headgate.headgate",
     "GatedQuery": "headgate.engine.query",

@@ -14,6 +14,7 @@ COMMANDS = {
     "demo": "three Linear Road queries with deadlines, beside the same queries on stock Spark",
     "run": "run a script that uses Headgate, with a live view",
     "explain": "the last decisions about a query, and why",
+    "state": "back up the state of queries in erasure-coded fragments, list, verify, restore and repair it",
     "bench": "measure Headgate itself: decisions, overhead, coordinator",
     "defaults": "the Spark settings that Headgate starts a session with, each with its reason",
 }

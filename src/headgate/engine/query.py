@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from headgate.core.batch import BatchRecord
     from headgate.metrics.summary import QuerySummary
+    from headgate.state.protection import BackupStatus, Protection
 
 log = logging.getLogger("headgate")
 
@@ -39,12 +40,14 @@ class GatedQuery:
         lost_its_gate: Callable[[str], bool],
         summary: Callable[[], QuerySummary | None],
         batches: Callable[[], list[BatchRecord]],
+        protection: Protection | None = None,
     ) -> None:
         self._name = name
         self._start = start
         self._lost_its_gate = lost_its_gate
         self._summary = summary
         self._batches = batches
+        self._protection = protection
         self._stopped = False
         self._changed = threading.Condition()
         self._restarts: list[float] = []
@@ -72,6 +75,11 @@ class GatedQuery:
         return self._batches()
 
     @property
+    def backup(self) -> BackupStatus | None:
+        """How the backups of its state are going; None if none were asked for."""
+        return None if self._protection is None else self._protection.status
+
+    @property
     def restarts(self) -> int:
         """How often it was started again within the last minutes."""
         return len(self._restarts)
@@ -86,6 +94,15 @@ class GatedQuery:
             self._stopped = True
             self._changed.notify_all()
         self._query.stop()
+
+    def stop_for_good(self) -> None:
+        """Stop it, and wait for the last backup."""
+        self.stop()
+        self.end_backups()
+
+    def end_backups(self) -> None:
+        if self._protection is not None:
+            self._protection.stop()
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802 (Spark's name)
         """As Spark's: None without a timeout, else whether the query ended in time; raises if it failed."""

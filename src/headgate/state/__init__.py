@@ -1,0 +1,1 @@
+"""State that cannot be lost: a running query's checkpoint, kept in erasure-coded fragments at several places."""

@@ -1,0 +1,1 @@
+"""Places for fragments: a narrow port and what implements it."""
