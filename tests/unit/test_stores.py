@@ -167,7 +167,7 @@ class TestPeer:
     def test_a_connection_that_was_closed_is_opened_anew(self, server: FragmentServer) -> None:
         peer = PeerStore(server.url, KEY)
         peer.put("k", [b"x"])
-        peer._connections.open.sock.shutdown(socket.SHUT_RDWR)
+        peer._idle[0].sock.shutdown(socket.SHUT_RDWR)
         assert peer.get("k") == b"x"
 
     def test_a_peer_that_is_not_there_is_an_os_error(self) -> None:

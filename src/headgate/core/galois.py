@@ -2,8 +2,7 @@
 
 A code has r raw and c check blocks. Its (r + c) x r matrix has the unit matrix on top, so that raw blocks are the data
 itself, and a Cauchy matrix below: every square part of such a matrix can be inverted, so *any* r blocks give back the
-data. (The paper takes a Vandermonde matrix. Put under a unit matrix, some of its square parts are singular: with
-r = 16, c = 8 there are losses from which it could not recover.)
+data. (The paper takes a Vandermonde matrix, which has this property only after it was transformed.)
 """
 
 from __future__ import annotations

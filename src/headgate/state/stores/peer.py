@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
-import threading
 import time
+import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from urllib.parse import quote, urlsplit
@@ -17,8 +17,12 @@ TIMEOUT_S = 20.0
 """A peer that is silent for so long counts as lost."""
 
 
+MOST_IDLE = 4
+"""Connections that are kept: a restore has one or two requests on their way to a place at any time."""
+
+
 class PeerStore:
-    """``http://host:port``; every thread keeps a connection of its own."""
+    """``http://host:port``; connections are kept open and used again, whichever thread asks."""
 
     def __init__(self, url: str, key: bytes, name: str | None = None, host: str | None = None) -> None:
         parts = urlsplit(url)
@@ -26,7 +30,8 @@ class PeerStore:
         self._key = key
         self.name = name or f"http://{self._address[0]}:{self._address[1]}"
         self.host = host or self._address[0]
-        self._connections = threading.local()
+        self._idle: list[http.client.HTTPConnection] = []
+        weakref.finalize(self, _close_all, self._idle)
 
     def put(self, key: str, chunks: Iterable[Chunk]) -> None:
         target = self._target("fragment", key)
@@ -59,42 +64,40 @@ class PeerStore:
         self, method: str, target: str, authorization: str | None = None, body: Iterator[Chunk] | None = None
     ) -> bytes:
         """A connection that the peer closed while it was idle is opened anew, once; an upload cannot be repeated."""
-        fresh = self._drop_idle() if body is not None else False
-        while True:
-            try:
-                return self._answer(method, target, authorization, body)
-            except (http.client.HTTPException, ConnectionError) as error:
-                self._drop_idle()
-                if fresh or body is not None:
-                    raise OSError(f"{self.name}: {type(error).__name__}: {error}") from error
-                fresh, authorization = True, None
-            except BaseException:
-                self._drop_idle()
-                raise
+        if body is None:
+            with suppress(IndexError, http.client.HTTPException, ConnectionError):
+                return self._answer(self._idle.pop(), method, target, None, None)
+        fresh = http.client.HTTPConnection(*self._address, timeout=TIMEOUT_S)
+        try:
+            return self._answer(fresh, method, target, authorization, body)
+        except http.client.HTTPException as error:
+            raise OSError(f"{self.name}: {type(error).__name__}: {error}") from error
 
-    def _answer(self, method: str, target: str, authorization: str | None, body: Iterator[Chunk] | None) -> bytes:
-        connection = self._connection()
+    def _answer(
+        self, connection: http.client.HTTPConnection, method: str, target: str, authorization: str | None,
+        body: Iterator[Chunk] | None,
+    ) -> bytes:  # fmt: skip
         headers = {"Authorization": authorization or sign(self._key, method, target, time.time())}
-        with suppress(BrokenPipeError):  # a peer that refuses does not wait for the end: its answer says why
-            connection.request(method, target, body, headers, encode_chunked=body is not None)
-        response = connection.getresponse()
-        content = response.read()
+        try:
+            with suppress(BrokenPipeError):  # a peer that refuses does not wait for the end: its answer says why
+                connection.request(method, target, body, headers, encode_chunked=body is not None)
+            response = connection.getresponse()
+            content = response.read()
+        except BaseException:
+            connection.close()
+            raise
+        if response.will_close or len(self._idle) >= MOST_IDLE:
+            connection.close()
+        else:
+            self._idle.append(connection)
         if response.status >= 300:
             raise _error(response.status, f"{self.name}: {content.decode(errors='replace').strip()}")
         return content
 
-    def _connection(self) -> http.client.HTTPConnection:
-        found: http.client.HTTPConnection | None = getattr(self._connections, "open", None)
-        if found is None:
-            found = self._connections.open = http.client.HTTPConnection(*self._address, timeout=TIMEOUT_S)
-        return found
 
-    def _drop_idle(self) -> bool:
-        found = getattr(self._connections, "open", None)
-        if found is not None:
-            found.close()
-            self._connections.open = None
-        return True
+def _close_all(connections: list[http.client.HTTPConnection]) -> None:
+    for connection in connections:
+        connection.close()
 
 
 def _error(status: int, text: str) -> OSError:
