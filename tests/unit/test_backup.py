@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from headgate.state.folder import LocalFolder
 from headgate.state.keys import Line, parse_key
 from headgate.state.manifest import Manifest
 from headgate.state.places import Places
+from headgate.state.relocating import relocated
 from headgate.state.repairing import examine, packs_of, repair
 from headgate.state.restoring import restore
 from headgate.state.saving import Saver
@@ -429,3 +431,28 @@ def _repair(places: Places) -> None:
     catalog = Catalog(places, LINE, KEYS)
     manifests: list[Manifest] = catalog.manifests()
     repair(catalog, manifests, examine(catalog, packs_of(manifests)))
+
+
+class TestRelocating:
+    PATHS = ("file:/old/place/state/0/_stateSchema/default/0_ab", "s3a://old/x/state/3/_stateSchema/default/1_cd")
+
+    def test_paths_of_schemas_follow_the_checkpoint(self) -> None:
+        before = {"operatorInfo": {"operatorId": 0}, "stateStoreInfo": [{"stateSchemaFilePaths": list(self.PATHS)}]}
+        content = b"v2\n" + json.dumps(before).encode()
+        version, body = relocated(content, "file:/new", "x").split(b"\n")
+        assert version == b"v2"
+        paths = json.loads(body)["stateStoreInfo"][0]["stateSchemaFilePaths"]
+        assert paths == ["file:/new/state/0/_stateSchema/default/0_ab", "file:/new/state/3/_stateSchema/default/1_cd"]
+
+    def test_what_is_not_understood_is_an_error(self) -> None:
+        with pytest.raises(StateError, match="not understood"):
+            relocated(b"v9\nsomething", "file:/new", "state/0/_metadata/v2/0")
+
+    def test_metadata_of_a_batch_that_is_not_committed_stays_behind(self, checkpoint: GrowingCheckpoint) -> None:
+        folder = checkpoint.root / "state/0/_metadata/v2"
+        folder.mkdir()
+        for batch in (0, 2, 3):
+            (folder / str(batch)).write_text("v2\n{}")
+        snapshot = look(LocalFolder(checkpoint.root))
+        assert snapshot is not None
+        assert {path[-1] for path in snapshot.files if "v2" in path} == {"0", "2"}

@@ -94,13 +94,10 @@ class GatedQuery:
             self._stopped = True
             self._changed.notify_all()
         self._query.stop()
-
-    def stop_for_good(self) -> None:
-        """Stop it, and wait for the last backup."""
-        self.stop()
         self.end_backups()
 
     def end_backups(self) -> None:
+        """Wait for the last one, of what was committed since the one before."""
         if self._protection is not None:
             self._protection.stop()
 

@@ -17,12 +17,24 @@ from headgate.state.catalog import Catalog
 from headgate.state.fetching import StripeReader
 from headgate.state.manifest import File, Manifest, Pack
 from headgate.state.packing import Progress
+from headgate.state.relocating import names_its_place, relocated
 
 
 class Target(Protocol):
     """A folder that is being filled; it appears under its name when it is complete."""
 
-    def create(self, path: str) -> BinaryIO: ...
+    @property
+    def root(self) -> str:
+        """The folder, as Spark will name it."""
+
+    def create(self, path: str) -> BinaryIO:
+        """A new file."""
+
+    def read(self, path: str) -> bytes:
+        """What was written."""
+
+    def write(self, path: str, content: bytes) -> None:
+        """In its stead."""
 
 
 def restore(catalog: Catalog, manifest: Manifest, into: str, tell: Progress = lambda count: None) -> None:
@@ -33,6 +45,9 @@ def restore(catalog: Catalog, manifest: Manifest, into: str, tell: Progress = la
                 target.create(file.path).close()
         for pack in manifest.packs:
             _restore_pack(catalog, manifest, pack, target, tell)
+        for file in manifest.files:
+            if names_its_place(file.path):
+                target.write(file.path, relocated(target.read(file.path), target.root, file.path))
 
 
 def _restore_pack(catalog: Catalog, manifest: Manifest, pack: Pack, target: Target, tell: Progress) -> None:
@@ -109,15 +124,22 @@ def new_folder(into: str) -> Iterator[Target]:
 
 
 class _LocalTarget:
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, folder: Path, name: Path) -> None:
+        self._folder = folder
+        self.root = f"file:{name.absolute()}"
 
     def create(self, path: str) -> BinaryIO:
-        where = self._root / path
+        where = self._folder / path
         if ".." in where.parts:
             raise StateError(f"{path!r} leads out of the folder")
         where.parent.mkdir(parents=True, exist_ok=True)
         return where.open("xb")
+
+    def read(self, path: str) -> bytes:
+        return (self._folder / path).read_bytes()
+
+    def write(self, path: str, content: bytes) -> None:
+        (self._folder / path).write_bytes(content)
 
 
 @contextmanager
@@ -128,7 +150,7 @@ def _new_local_folder(path: Path) -> Iterator[Target]:
     part = path.absolute().with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     part.mkdir(parents=True)
     try:
-        yield _LocalTarget(part)
+        yield _LocalTarget(part, path)
         if path.exists():
             path.rmdir()  # empty, or this fails
         os.rename(part, path)
@@ -138,14 +160,21 @@ def _new_local_folder(path: Path) -> Iterator[Target]:
 
 
 class _RemoteTarget:
-    def __init__(self, filesystem: Any, root: str) -> None:
-        self._fs, self._root = filesystem, root
+    def __init__(self, filesystem: Any, folder: str, url: str) -> None:
+        self._fs, self._folder = filesystem, folder
+        self.root = url.rstrip("/")
 
     def create(self, path: str) -> BinaryIO:
-        where = f"{self._root}/{path}"
+        where = f"{self._folder}/{path}"
         self._fs.makedirs(where.rsplit("/", 1)[0], exist_ok=True)
         opened: BinaryIO = self._fs.open(where, "wb")
         return opened
+
+    def read(self, path: str) -> bytes:
+        return bytes(self._fs.cat_file(f"{self._folder}/{path}"))
+
+    def write(self, path: str, content: bytes) -> None:
+        self._fs.pipe_file(f"{self._folder}/{path}", content)
 
 
 @contextmanager
@@ -158,7 +187,7 @@ def _new_remote_folder(into: str) -> Iterator[Target]:
         remedy = "name a folder that does not exist yet; a checkpoint is never written over"
         raise BadParameter("into", into, "there is something already", remedy)
     try:
-        yield _RemoteTarget(filesystem, root)
+        yield _RemoteTarget(filesystem, root, into)
     except BaseException:
         filesystem.rm(root, recursive=True)
         raise

@@ -21,6 +21,8 @@ from headgate.state.versions import Incomplete, Version, needed, parse_version
 _TEMPORARY = re.compile(r"\.(tmp|part)$")
 _PART_OF_ZIP = re.compile(r".*/(SSTs/[^/]+\.sst|logs/[^/]+\.log)(\.crc)?")
 
+_OPERATOR = re.compile(r"state/\d+/_metadata/v2/(\d+)")
+
 OWN = "headgate/"
 """Headgate's files in a checkpoint. They grow while they are read; what they had when they were opened is a prefix
 that its readers understand."""
@@ -74,8 +76,8 @@ class _Selection:
         chosen, stores = set[str](), defaultdict[str, list[Version]](list)
         for path in self._listing:
             top, _, rest = path.partition("/")
-            if top == "state" and _PART_OF_ZIP.fullmatch(path):
-                continue  # named by the whole states that need them
+            if top == "state" and (_PART_OF_ZIP.fullmatch(path) or self._of_a_later_batch(path)):
+                continue  # a table is named by the whole states that need it
             if top == "state" and (version := parse_version(path.rsplit("/", 1)[-1])) is not None:
                 stores[path.rsplit("/", 1)[0]].append(version)
             elif top not in ("commits", "offsets", "sources") or self._logged(top, rest):
@@ -85,6 +87,11 @@ class _Selection:
         if f"offsets/{self._batch}" not in chosen:
             raise Gone(f"offsets/{self._batch} is not there")
         return chosen
+
+    def _of_a_later_batch(self, path: str) -> bool:
+        """An operator's metadata names files that need not be there before its batch is committed."""
+        found = _OPERATOR.fullmatch(path)
+        return found is not None and int(found[1]) > self._batch
 
     def _logged(self, log: str, rest: str) -> bool:
         """Of the commits the last two, of the offsets also the batch that has begun, of the sources all until then."""
