@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from hypothesis import settings
@@ -12,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from headgate.state.catalog import Catalog
 from headgate.state.code import Code
+from headgate.state.fence import FencedOff
 from headgate.state.folder import LocalFolder
 from headgate.state.keys import Line
 from headgate.state.repairing import examine, packs_of, repair
@@ -55,20 +57,36 @@ class BackupMachine(RuleBasedStateMachine):
     def a_batch_begins(self) -> None:
         self.checkpoint.run_batch(committed=False)
 
-    @rule()
-    def save(self) -> None:
+    @rule(down=st.sampled_from([None, *range(PLACES)]))
+    def save(self, down: int | None) -> None:
+        """Perhaps with a place that does not answer; lengths of blocks and their number are seen, damage is not."""
         snapshot = look(LocalFolder(self.checkpoint.root))
         assert snapshot is not None
+        if down is not None:
+            self.stores[down].down = True
         saved = self.saver.save(LocalFolder(self.checkpoint.root))
         assert (saved is None) == (snapshot.batch == max(self.kept, default=-1))
         if saved is not None:
             content = self.checkpoint.content()
             self.kept[saved.manifest.batch] = {path: content[path] for path in snapshot.files}
             self.kept = dict(sorted(self.kept.items())[-KEEP:])
+            if down is not None:
+                self.hurt.add(down)
+        if down is not None:
+            self.stores[down].down = False
 
     @rule()
     def the_writer_restarts(self) -> None:
         self._new_writer()
+
+    @rule()
+    def an_outdated_writer_tries(self) -> None:
+        outdated = self.saver
+        self._new_writer()
+        self.checkpoint.run_batch()
+        with suppress(FencedOff):
+            outdated.save(LocalFolder(self.checkpoint.root))
+            raise AssertionError("it was not shut out")
 
     @precondition(lambda self: len(self.hurt) < CODE.check)
     @rule(which=st.integers(0, PLACES - 1))
@@ -87,8 +105,7 @@ class BackupMachine(RuleBasedStateMachine):
     @rule()
     def repair(self) -> None:
         catalog = Catalog(self.places, LINE, KEYS)
-        manifests = catalog.manifests()
-        repair(catalog, manifests, examine(catalog, packs_of(manifests)))
+        assert not repair(catalog, examine(catalog, packs_of(catalog.manifests()))).failed
         after = Catalog(self.places, LINE, KEYS)
         health = examine(after, packs_of(after.manifests()))
         assert all(not each.missing for each in health.values())

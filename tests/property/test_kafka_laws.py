@@ -13,6 +13,7 @@ from headgate.sources.kafka.curve import ArrivalCurve
 from headgate.sources.kafka.feed import KafkaFeed
 from headgate.sources.kafka.memory import ForgetfulMemory
 from headgate.sources.kafka.positions import Partition, from_offset, slices_between, to_offset
+from headgate.sources.kafka.sizes import RecordSizes
 from tests.kafka_memory import MemoryCluster
 
 OPTIONS = {"kafka.bootstrap.servers": "b:9092", "subscribe": "t", "startingOffsets": "earliest"}
@@ -67,9 +68,15 @@ def test_a_curve_gives_each_record_a_stamp_between_its_knots(
 class ReadingTopics(RuleBasedStateMachine):
     """Appends, new partitions, batches of any size and restarts, against a plain list of what was ever appended."""
 
-    @initialize(count=st.integers(1, 3), how=st.sampled_from(["lbf", "proportional", "round-robin", "oldest"]))
-    def begin(self, count: int, how: str) -> None:
+    @initialize(
+        count=st.integers(1, 3),
+        how=st.sampled_from(["lbf", "proportional", "round-robin", "oldest"]),
+        sizes=st.none() | st.lists(st.integers(0, 10_000), max_size=3),
+    )
+    def begin(self, count: int, how: str, sizes: list[int] | None) -> None:
         self.cluster = MemoryCluster(t=count)
+        self.weighed = sizes is not None
+        self.cluster.sizes = {Partition("t", number): size for number, size in enumerate(sizes or [])}
         self.options = {**OPTIONS, "compose": how}
         self.now_s = 1000.0
         self.memory = ForgetfulMemory()
@@ -78,7 +85,8 @@ class ReadingTopics(RuleBasedStateMachine):
         self.read: list[tuple[Partition, int]] = []
 
     def open(self) -> KafkaFeed:
-        return KafkaFeed(KafkaConfig.parse(self.options), self.cluster, self.memory)
+        sizes = RecordSizes(self.cluster.sample) if self.weighed else None
+        return KafkaFeed(KafkaConfig.parse(self.options), self.cluster, self.memory, sizes)
 
     @rule(number=st.integers(0, 5), rows=st.integers(1, 20), pause_s=st.floats(0.06, 4))
     def append(self, number: int, rows: int, pause_s: float) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
+import threading
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, NoReturn
 
+import fsspec
 import pytest
 
 from headgate.errors import BadParameter, StateError
@@ -13,12 +18,12 @@ from headgate.state.backup import Backup
 from headgate.state.catalog import Catalog, TooFewBlocks
 from headgate.state.code import Code
 from headgate.state.fence import FencedOff, TooFewPlaces
-from headgate.state.folder import LocalFolder
-from headgate.state.keys import Line, parse_key
-from headgate.state.manifest import Manifest
+from headgate.state.folder import LocalFolder, Seen, open_folder
+from headgate.state.keys import Line, PackId, manifest_key, parse_key
+from headgate.state.manifest import File, Manifest, Pack, dump, parse
 from headgate.state.places import Places
 from headgate.state.relocating import relocated
-from headgate.state.repairing import examine, packs_of, repair
+from headgate.state.repairing import Health, bad_manifests, examine, packs_of, repair
 from headgate.state.restoring import restore
 from headgate.state.saving import Saver
 from headgate.state.snapshot import Gone, look
@@ -86,6 +91,27 @@ class TestSnapshot:
         (checkpoint.root / "state/0/0/2.delta").unlink()
         with pytest.raises(Gone, match="version 2 is missing"):
             look(LocalFolder(checkpoint.root))
+
+    def test_offsets_are_taken_only_with_what_they_need(self, checkpoint: GrowingCheckpoint) -> None:
+        """A batch that begins while the folder is being listed: its sources' log may have been passed already."""
+
+        class SlowWalk(LocalFolder):
+            def walk(self) -> dict[str, Seen]:
+                before = super().walk()
+                checkpoint.run_batch(committed=False)
+                after = super().walk()
+                return {path: seen for path, seen in after.items() if path in before or not path.startswith("sources")}
+
+        snapshot = look(SlowWalk(checkpoint.root))
+        assert snapshot is not None
+        assert "sources/0/3" not in snapshot.files
+        assert "offsets/3" not in snapshot.files
+
+    def test_sources_number_their_logs_as_they_like(self, checkpoint: GrowingCheckpoint) -> None:
+        (checkpoint.root / "sources/0/9").write_text("ahead of the batches, after a crash")
+        snapshot = look(LocalFolder(checkpoint.root))
+        assert snapshot is not None
+        assert "sources/0/9" in snapshot.files
 
     def test_hidden_and_temporary_files_stay_behind(self, checkpoint: GrowingCheckpoint) -> None:
         for name in ("commits/.2.crc", "state/0/0/.4.delta.abc.tmp", "offsets/.9.tmp", "headgate/model.json.7.part"):
@@ -209,8 +235,10 @@ class TestSaving:
     ) -> None:
         places[1][2].down = True
         saved = saver(places[0]).save(LocalFolder(checkpoint.root))
-        assert saved is not None and saved.stored == 6
-        assert not places[1][2].down or restored(places[0], tmp_path) == expected(checkpoint)
+        assert saved is not None and saved.stored == 5 and saved.bears == 1
+        assert "place-2 is down" in saved.failed["place-2"]
+        places[1][4].down = True
+        assert restored(places[0], tmp_path) == expected(checkpoint)
 
     def test_without_a_majority_nothing_is_saved(
         self, checkpoint: GrowingCheckpoint, places: tuple[Places, list[FlakyStore]]
@@ -219,6 +247,118 @@ class TestSaving:
             store.down = True
         with pytest.raises(TooFewPlaces, match="3 of 6 places answer, 4 must"):
             saver(places[0])
+
+    def test_up_to_c_places_may_be_lost_again_and_again(
+        self, checkpoint: GrowingCheckpoint, places: tuple[Places, list[FlakyStore]], tmp_path: Path
+    ) -> None:
+        """A running writer notices what places have lost, and its next backup bears c losses again."""
+        self._past_a_snapshot(checkpoint)
+        writer = saver(places[0])
+        for turn in range(4):
+            checkpoint.run_batch()
+            saved = writer.save(LocalFolder(checkpoint.root))
+            assert saved is not None and saved.bears == 2
+            for number in (turn, turn + 1):
+                places[1][number].wipe()
+            assert restored(places[0], tmp_path) == expected(checkpoint)
+
+    def test_a_place_that_was_away_leaves_no_weak_spot(
+        self, checkpoint: GrowingCheckpoint, places: tuple[Places, list[FlakyStore]], tmp_path: Path
+    ) -> None:
+        self._past_a_snapshot(checkpoint)
+        writer = saver(places[0])
+        places[1][2].down = True
+        writer.save(LocalFolder(checkpoint.root))
+        places[1][2].down = False
+        checkpoint.run_batch()
+        saved = writer.save(LocalFolder(checkpoint.root))
+        assert saved is not None and saved.bears == 2
+        for one in range(6):
+            for other in range(one):
+                places[1][one].down = places[1][other].down = True
+                assert restored(places[0], tmp_path) == expected(checkpoint)
+                places[1][one].down = places[1][other].down = False
+
+    def test_failed_tries_leave_nothing_behind(
+        self, checkpoint: GrowingCheckpoint, places: tuple[Places, list[FlakyStore]]
+    ) -> None:
+        writer = saver(places[0])
+        for store in places[1][:2]:
+            store.puts_left = 0
+        for _ in range(4):
+            with pytest.raises(StateError, match="no space left"):
+                writer.save(LocalFolder(checkpoint.root))
+        assert sum(key.endswith(".fragment") for store in places[1] for key in store.find()) <= 6
+
+    def test_a_place_that_takes_nothing_is_left_alone(
+        self, checkpoint: GrowingCheckpoint, places: tuple[Places, list[FlakyStore]]
+    ) -> None:
+        self._past_a_snapshot(checkpoint)
+        writer = saver(places[0])
+        places[1][0].puts_left = 0
+        writer.save(LocalFolder(checkpoint.root))
+        checkpoint.run_batch()
+        second = writer.save(LocalFolder(checkpoint.root))
+        assert second is not None
+        assert second.manifest.own_bytes < second.manifest.bytes / 2
+
+    def test_another_history_with_the_same_number_is_saved(
+        self, checkpoint: GrowingCheckpoint, places: tuple[Places, list[FlakyStore]], tmp_path: Path
+    ) -> None:
+        saver(places[0]).save(LocalFolder(checkpoint.root))
+        other = GrowingCheckpoint(tmp_path / "other", seed=99)
+        for _ in range(3):
+            other.run_batch()
+        assert other.batch == checkpoint.batch
+        assert saver(places[0]).save(LocalFolder(other.root)) is not None
+        assert restored(places[0], tmp_path) == expected(other)
+
+    def test_a_query_that_went_back_is_saved_under_its_lower_number(
+        self, checkpoint: GrowingCheckpoint, places: tuple[Places, list[FlakyStore]], tmp_path: Path
+    ) -> None:
+        for _ in range(5):
+            checkpoint.run_batch()
+        saver(places[0]).save(LocalFolder(checkpoint.root))
+        other = GrowingCheckpoint(tmp_path / "other", seed=99)
+        other.run_batch()
+        writer = saver(places[0])
+        writer.save(LocalFolder(other.root))
+        catalog = Catalog(places[0], LINE, KEYS)
+        assert [manifest.batch for manifest in catalog.manifests()] == [0, 7]
+        assert restored(places[0], tmp_path) == expected(other)
+
+    def test_few_places_hold_several_blocks_each(self, checkpoint: GrowingCheckpoint, tmp_path: Path) -> None:
+        places, stores = flaky_places(3)
+        saved = Saver(places, LINE, Code(4, 2), KEYS, cell=CELL).save(LocalFolder(checkpoint.root))
+        assert saved is not None and (saved.stored, saved.bears) == (6, 1)
+        stores[1].down = True
+        assert restored(places, tmp_path) == expected(checkpoint)
+
+    def test_what_a_place_could_not_delete_is_not_listed_again(
+        self, checkpoint: GrowingCheckpoint, places: tuple[Places, list[FlakyStore]]
+    ) -> None:
+        writer = saver(places[0], keep=1)
+        writer.save(LocalFolder(checkpoint.root))
+        places[1][5].down = True
+        checkpoint.run_batch()
+        writer.save(LocalFolder(checkpoint.root))
+        places[1][5].down = False
+        assert [manifest.batch for manifest in Catalog(places[0], LINE, KEYS).manifests()] == [3]
+
+    def test_a_place_that_hangs_is_asked_once(
+        self, checkpoint: GrowingCheckpoint, places: tuple[Places, list[FlakyStore]], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        let_go, before = threading.Event(), threading.active_count()
+        monkeypatch.setattr("headgate.state.places.PATIENCE_S", 0.2)
+        hanging = places[1][0]
+        monkeypatch.setattr(hanging, "find", lambda prefix="": (let_go.wait(), {})[1])
+        try:
+            answers = [places[0].ask(lambda store: store.find(), patience_s=0.2) for _ in range(5)]
+            assert all(list(each.silent) == ["place-0"] and len(each.given) == 5 for each in answers)
+            assert "earlier question" in answers[-1].silent["place-0"]
+            assert threading.active_count() <= before + 1
+        finally:
+            let_go.set()
 
     def test_a_file_that_changes_while_it_is_read_starts_the_copy_again(
         self, checkpoint: GrowingCheckpoint, places: tuple[Places, list[FlakyStore]], tmp_path: Path
@@ -258,13 +398,45 @@ class TestFencing:
         first.save(LocalFolder(checkpoint.root))
         saver(places[0])
         checkpoint.run_batch()
-        monkeypatch.setattr(type(first._fence), "guard", lambda self, places: list(places.stores))  # looked just before
-        assert first.save(LocalFolder(checkpoint.root)) is not None
-        monkeypatch.undo()
+        with monkeypatch.context() as before, pytest.raises(FencedOff):
+            looks = iter([True, True, False])  # it has looked just before the other one came, and looks again later
+            before.setattr(
+                "headgate.state.saving.guard",
+                lambda fence, places, line, keys: places.survey(line.prefix) if next(looks) else _shut_out(),
+            )
+            first.save(LocalFolder(checkpoint.root))
+        assert [pack.batch for pack in places[0].survey().manifests[LINE]] == [2, 3]
         catalog = Catalog(places[0], LINE, KEYS)
         assert [manifest.batch for manifest in catalog.manifests()] == [2]
         saver(places[0])
         assert [pack.batch for pack in places[0].survey().manifests[LINE]] == [2]
+
+    def test_taking_over_never_leaves_nothing(
+        self, checkpoint: GrowingCheckpoint, places: tuple[Places, list[FlakyStore]], tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:  # fmt: skip
+        """With keep=1: the old writer completes a backup while the new one takes over, at every moment."""
+        first = saver(places[0], keep=1)
+        first.save(LocalFolder(checkpoint.root))
+        checkpoint.run_batch()
+        asked = Places.ask
+        for moment in range(1, 8):
+            calls = itertools.count(1)
+
+            def ask(
+                self: Places, *args: Any, old: Saver = first, calls: Any = calls, at: int = moment, **more: Any
+            ) -> Any:
+                if next(calls) == at:
+                    monkeypatch.setattr(Places, "ask", asked)
+                    with suppress(FencedOff):
+                        old.save(LocalFolder(checkpoint.root))
+                return asked(self, *args, **more)
+
+            monkeypatch.setattr(Places, "ask", ask)
+            first = saver(places[0], keep=1)
+            monkeypatch.setattr(Places, "ask", asked)
+            assert restored(places[0], tmp_path)
+            checkpoint.run_batch()
 
 
 class TestRefusals:
@@ -320,6 +492,46 @@ class TestRefusals:
         health = examine(catalog, packs_of(catalog.manifests()))
         assert [len(each.missing) for each in health.values()] == [2]
 
+    def test_a_fence_counts_only_where_it_was_raised(
+        self, checkpoint: GrowingCheckpoint, places: tuple[Places, list[FlakyStore]], tmp_path: Path
+    ) -> None:
+        """Copied under another number, or made up, it must not shut anybody out, nor disown a backup."""
+        writer = saver(places[0])
+        writer.save(LocalFolder(checkpoint.root))
+        store = places[1][0]
+        fence = next(key for key in store.find() if "/fence/" in key)
+        store.put(f"{LINE.prefix}/fence/00000099-ffff", [store.get(fence)])
+        store.put(f"{LINE.prefix}/fence/99999999-0", [b"junk"])
+        checkpoint.run_batch()
+        assert writer.save(LocalFolder(checkpoint.root)) is not None
+        checkpoint.run_batch()
+        assert saver(places[0]).save(LocalFolder(checkpoint.root)) is not None
+        assert restored(places[0], tmp_path) == expected(checkpoint)
+
+    def test_a_manifest_counts_only_where_it_was_written(
+        self, checkpoint: GrowingCheckpoint, places: tuple[Places, list[FlakyStore]], tmp_path: Path
+    ) -> None:
+        saved = saver(places[0]).save(LocalFolder(checkpoint.root))
+        assert saved is not None
+        other = Line("shop", "payments")
+        newer = PackId(99, saved.manifest.id.epoch, saved.manifest.id.token)
+        for store in places[1]:
+            for key in store.find():
+                store.put(key.replace(LINE.prefix, other.prefix), [store.get(key)])
+            store.put(manifest_key(LINE, newer), [store.get(manifest_key(LINE, saved.manifest.id))])
+        with pytest.raises(StateError, match="put in the place of shop/payments"):
+            Catalog(places[0], other, KEYS).choose()
+        with pytest.raises(StateError, match=r"batch 99.* put in the place of .*ask for it with batch=2"):
+            restored(places[0], tmp_path)
+        assert restored(places[0], tmp_path, batch=2) == expected(checkpoint)
+
+    @pytest.mark.parametrize("path", ["/etc/passwd", "../x", "a/../../x", "a//b", "", "a/./b"])
+    def test_paths_that_lead_out_are_refused(self, path: str) -> None:
+        pack = Pack(PackId(1, 1, "ab"), 10, 4, 2, 64)
+        manifest = Manifest(LINE, pack.id, 0.0, (File(path, 1, "m", 0, pack.id, 0),), (pack,))
+        with pytest.raises(StateError, match="leads out"):
+            parse(dump(manifest, KEYS), KEYS, LINE, pack.id, "here")
+
     def test_another_key_reads_nothing(
         self, checkpoint: GrowingCheckpoint, places: tuple[Places, list[FlakyStore]], tmp_path: Path
     ) -> None:
@@ -366,6 +578,17 @@ class TestRepair:
             store.down = True
         assert restored(places[0], tmp_path) == expected(checkpoint)
 
+    def test_damaged_manifests_are_written_anew(
+        self, checkpoint: GrowingCheckpoint, places: tuple[Places, list[FlakyStore]]
+    ) -> None:
+        saver(places[0]).save(LocalFolder(checkpoint.root))
+        for store in places[1][:4]:
+            store.damage(next(key for key in store.find() if key.endswith("manifest")), 30)
+        catalog = Catalog(places[0], LINE, KEYS)
+        assert len(bad_manifests(catalog, catalog.manifests())) == 4
+        _repair(places[0])
+        assert not bad_manifests(catalog, catalog.manifests())
+
     def test_a_new_place_takes_over(
         self, checkpoint: GrowingCheckpoint, places: tuple[Places, list[FlakyStore]], tmp_path: Path
     ) -> None:
@@ -380,8 +603,10 @@ class TestRepair:
         assert restored(moved, tmp_path) == expected(checkpoint)
 
     def test_the_next_backup_mends_what_places_have_lost(
-        self, checkpoint: GrowingCheckpoint, places: tuple[Places, list[FlakyStore]], tmp_path: Path
-    ) -> None:
+        self, checkpoint: GrowingCheckpoint, places: tuple[Places, list[FlakyStore]], tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:  # fmt: skip
+        monkeypatch.setattr("headgate.state.saving.REST_S", 0.0)
         writer = saver(places[0])
         places[1][0].puts_left = 0
         saved = writer.save(LocalFolder(checkpoint.root))
@@ -422,15 +647,18 @@ class TestSettings:
         assert ".." not in line.prefix
 
 
-def _examine(places: Places):
+def _shut_out() -> NoReturn:
+    raise FencedOff("shut out")
+
+
+def _examine(places: Places) -> dict[PackId, Health]:
     catalog = Catalog(places, LINE, KEYS)
     return examine(catalog, packs_of(catalog.manifests()))
 
 
 def _repair(places: Places) -> None:
     catalog = Catalog(places, LINE, KEYS)
-    manifests: list[Manifest] = catalog.manifests()
-    repair(catalog, manifests, examine(catalog, packs_of(manifests)))
+    assert not repair(catalog, examine(catalog, packs_of(catalog.manifests()))).failed
 
 
 class TestRelocating:
@@ -456,3 +684,36 @@ class TestRelocating:
         snapshot = look(LocalFolder(checkpoint.root))
         assert snapshot is not None
         assert {path[-1] for path in snapshot.files if "v2" in path} == {"0", "2"}
+
+
+class TestRemote:
+    """A checkpoint, and a folder to restore into, behind fsspec."""
+
+    def test_there_and_back(
+        self, checkpoint: GrowingCheckpoint, places: tuple[Places, list[FlakyStore]], tmp_path: Path
+    ) -> None:
+        filesystem, root = fsspec.core.url_to_fs(f"memory://remote-{tmp_path.name}/checkpoint")
+        for path, content in checkpoint.content().items():
+            filesystem.pipe_file(f"{root}/{path}", content)
+        saved = saver(places[0]).save(open_folder(f"memory://remote-{tmp_path.name}/checkpoint"))
+        assert saved is not None and saved.manifest.batch == 2
+        catalog, into = Catalog(places[0], LINE, KEYS), f"memory://remote-{tmp_path.name}/restored"
+        restore(catalog, catalog.choose(), into)
+        target, where = fsspec.core.url_to_fs(into)
+        found = {path.removeprefix(f"{where}/"): target.cat_file(path) for path in target.find(where)}
+        assert found == expected(checkpoint)
+        with pytest.raises(BadParameter, match="never written over"):
+            restore(catalog, catalog.choose(), into)
+
+    def test_what_cannot_be_completed_is_deleted(
+        self, checkpoint: GrowingCheckpoint, places: tuple[Places, list[FlakyStore]], tmp_path: Path
+    ) -> None:
+        saver(places[0]).save(LocalFolder(checkpoint.root))
+        for store in places[1][:3]:
+            store.damage(next(key for key in store.find() if key.endswith(".fragment")), -1)
+        into = f"memory://remote-{tmp_path.name}/half"
+        catalog = Catalog(places[0], LINE, KEYS)
+        with pytest.raises(TooFewBlocks):
+            restore(catalog, catalog.choose(), into)
+        target, where = fsspec.core.url_to_fs(into)
+        assert not target.exists(where)

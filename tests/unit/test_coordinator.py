@@ -155,11 +155,23 @@ def test_a_batch_is_recorded_from_took_to_progress(bench: Bench) -> None:
     now_s = time.time()
     client.ask(100, now_s - 1.0, now_s)
     client.took(Taken({}, 100, Arrivals.of([(now_s - 1.0, 0.01, 100)])), 0)
+    client.planned(["orders-0[0:60]", "orders-1[0:40]"])
     client.ask(0, None, time.time())
     bench.coordinator.progress(Progress("q", 0, now_s - 0.1, time.time() + 0.5, 100, {"triggerExecution": 600}))
     bench.coordinator.call(lambda: None)
     (record,) = bench.records
     assert record.rows == 100 and record.latency is not None and record.latency.max_s > 1.0
+    assert record.shares == ("orders-0[0:60]", "orders-1[0:40]")
+
+
+def test_shares_that_make_no_sense_do_not_stop_the_coordinator(bench: Bench) -> None:
+    bench.add("q", "g")
+    client = bench.client("g")
+    client.planned(["before it is known whose gate this is"])
+    client.greet()
+    client._tell({"op": "planned"})
+    assert isinstance(client.ask(10, time.time(), time.time()), Wait)
+    assert bench.coordinator.alive
 
 
 def test_pools_are_set_when_two_batches_run(bench: Bench) -> None:

@@ -253,6 +253,19 @@ def test_a_foreign_source_with_a_limit_of_its_own_goes_on_at_once_while_it_is_be
     assert isinstance(ask(d, "limited", 11.4, rows=None), Hold)
 
 
+def test_a_batch_remembers_what_its_tasks_were_given() -> None:
+    d = dispatcher("join", rule="observe")
+    d.planned("join", 0, ("replayed",))  # after a restart, before any gate has asked
+    ask(d, "join", 10.0, gate=0)
+    ask(d, "join", 10.0, rows=0, gate=1)
+    d.planned("join", 1, ("right",))
+    d.planned("join", 0, ("first plan",))
+    d.planned("join", 0, ("left a", "left b"))
+    assert run_batch(d, "join", 10.0, 0.3)[0].shares == ("left a", "left b", "right")
+    ask(d, "join", 11.0)
+    assert run_batch(d, "join", 11.0, 0.3)[0].shares == ()
+
+
 def test_memory_stays_flat() -> None:
     d = dispatcher("q", rule="observe")
     for batch in range(300):

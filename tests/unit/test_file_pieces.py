@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headgate.sources.files.config import FilesConfig
-from headgate.sources.files.pieces import LEAST_BYTES, cut
+from headgate.sources.files.pieces import LEAST_BYTES, Piece, cut
 from headgate.sources.files.reader import FileRangeReader, UnreadableFile
 from headgate.sources.files.segments import FileEntry
 
@@ -135,3 +135,8 @@ def test_good_files_leave_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "a").write_text('{"id": 1, "name": "x"}\n')
     assert read(reader(tmp_path, "json", badRecordsPath=str(tmp_path / "bad")), [str(tmp_path / "a")])
     assert not (tmp_path / "bad").exists()
+
+
+def test_a_piece_is_known_by_its_file_and_bytes() -> None:
+    titles = [Piece("/data/in/a.json").title, Piece("/data/a.json", 0, 9).title, Piece("a.json", 9).title]
+    assert titles == ["a.json", "a.json[0:9]", "a.json[9:]"]

@@ -63,6 +63,7 @@ def test_beginnings() -> None:
         ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger"),
         ({"maxTriggerDelay": "5m"}, "maxtriggerdelay"),
         ({"compose": "fairest"}, "compose"),
+        ({"backlogUnit": "seconds"}, "backlogUnit"),
         ({"arrival": "guessed"}, "arrival"),
         ({"kafka.auto.offset.reset": "earliest"}, "kafka.auto.offset.reset"),
         ({"kafka.enable.auto.commit": "true"}, "kafka.enable.auto.commit"),

@@ -12,6 +12,7 @@ from headgate.sources.kafka.config import KafkaConfig
 from headgate.sources.kafka.feed import GONE_AFTER_S, LOOK_S, KafkaFeed
 from headgate.sources.kafka.memory import FileMemory, ForgetfulMemory
 from headgate.sources.kafka.positions import Partition
+from headgate.sources.kafka.sizes import RESAMPLE_S, RecordSizes
 from tests.kafka_memory import MemoryCluster
 
 A0, A1 = Partition("a", 0), Partition("a", 1)
@@ -118,6 +119,45 @@ def test_room_goes_to_the_largest_backlog() -> None:
     assert taken.end == {"a": {"0": 6, "1": 0}} and taken.rows == 6
 
 
+def weighed(cluster: MemoryCluster, **options: str) -> KafkaFeed:
+    base = {"kafka.bootstrap.servers": "b:9092", "subscribe": "a", "startingOffsets": "earliest"}
+    config = KafkaConfig.parse({**base, "backlogUnit": "bytes", **options})
+    return KafkaFeed(config, cluster, ForgetfulMemory(), RecordSizes(cluster.sample))
+
+
+def test_in_bytes_room_goes_to_the_largest_records() -> None:
+    cluster = filled(10)
+    cluster.append(A1, *(NOW_S - 1 for _ in range(4)))
+    cluster.sizes = {A0: 100, A1: 5_000}
+    start = {"a": {"0": 0, "1": 0}}
+    assert weighed(cluster).take(start, 4, NOW_S).end == {"a": {"0": 0, "1": 4}}
+    assert feed(cluster).take(start, 4, NOW_S).end == {"a": {"0": 4, "1": 0}}
+    # Other ways of composing know no backlog.
+    assert weighed(cluster, compose="round-robin").take(start, 4, NOW_S).end == {"a": {"0": 2, "1": 2}}
+
+
+def test_records_of_unknown_size_are_as_large_as_the_others() -> None:
+    cluster = filled(10)
+    cluster.append(A1, *(NOW_S - 1 for _ in range(4)))
+    start = {"a": {"0": 0, "1": 0}}
+    assert weighed(cluster).take(start, 6, NOW_S).end == {"a": {"0": 6, "1": 0}}
+    cluster.sizes = {A0: 100}
+    assert weighed(cluster).take(start, 6, NOW_S).end == {"a": {"0": 6, "1": 0}}
+
+
+def test_sizes_are_looked_at_now_and_then_and_followed() -> None:
+    cluster = filled(10)
+    cluster.sizes = {A0: 100}
+    sizes = RecordSizes(cluster.sample)
+    for now_s, asked in ((NOW_S, 1), (NOW_S + RESAMPLE_S - 1, 1), (NOW_S + RESAMPLE_S, 2)):
+        sizes.refresh({A0: 0}, now_s)
+        assert cluster.requests == asked
+    assert sizes.weights([A0, A1]) == [100.0, 100.0]
+    cluster.sizes = {A0: 300, A1: 0}
+    sizes.refresh({A0: 0, A1: 0}, NOW_S + 2 * RESAMPLE_S)
+    assert sizes.weights([A0, A1]) == [200.0, 1.0]  # what is empty still weighs something
+
+
 def test_oldest_goes_by_arrival() -> None:
     cluster = MemoryCluster(a=2)
     cluster.append(A0, *(NOW_S - 0.2 for _ in range(10)))
@@ -192,6 +232,20 @@ def test_large_batches_are_cut_into_equal_tasks() -> None:
     assert [share["slices"] for share in shares] == [
         [["a", 0, 0, 50_000]],
         [["a", 0, 50_000, 90_000], ["a", 1, 0, 10_000]],
+    ]
+
+
+def test_in_bytes_tasks_have_equally_many() -> None:
+    cluster = MemoryCluster(a=2)
+    cluster.append(A0, NOW_S)
+    cluster.append(A1, NOW_S)
+    cluster.sizes = {A0: 100, A1: 300}
+    reading, start = weighed(cluster), {"a": {"0": 0, "1": 0}}
+    reading.take(start, None, NOW_S)
+    shares = reading.ranges(start, {"a": {"0": 60_000, "1": 60_000}}, 2)
+    assert [share["slices"] for share in shares] == [
+        [["a", 0, 0, 60_000], ["a", 1, 0, 20_000]],
+        [["a", 1, 20_000, 60_000]],
     ]
 
 

@@ -94,7 +94,7 @@ def _told(saved: object, query: str) -> str:
     manifest = saved.manifest
     text = (
         f"{query}: batch {manifest.batch}, {_bytes(manifest.bytes)} of state, {_bytes(manifest.own_bytes)} coded,"
-        f" {saved.stored} blocks stored in {saved.took_s:.2f} s"
+        f" {saved.stored} blocks stored in {saved.took_s:.2f} s; any {saved.bears} places may be lost"
     )
     return text + "".join(f"\n    {name} failed: {why}" for name, why in saved.failed.items())
 
@@ -139,7 +139,7 @@ def _row(catalog: Catalog, manifest: Manifest) -> dict[str, object]:
 
 
 def _verify(parsed: argparse.Namespace) -> int:
-    from headgate.state.repairing import examine, lost, packs_of
+    from headgate.state.repairing import bad_manifests, examine, lost, packs_of
 
     catalog = _settings(parsed).catalog(parsed.query)
     packs = packs_of(_readable(catalog))
@@ -147,14 +147,17 @@ def _verify(parsed: argparse.Namespace) -> int:
         health = examine(catalog, packs, tell)
     for each in health.values():
         verdict = "LOST" if each.spare < 0 else f"may lose {each.spare} more"
-        good = pack_blocks - len(each.missing) if (pack_blocks := each.pack.code.blocks) else 0
-        print(f"pack {each.pack.id}  {good} of {pack_blocks} blocks are good  {verdict}")
+        blocks = each.pack.code.blocks
+        print(f"pack {each.pack.id}  {blocks - len(each.missing)} of {blocks} blocks are good  {verdict}")
         for (index, name), why in each.damaged.items():
             print(f"    block {index} at {name}: {why}")
+    bad = bad_manifests(catalog, catalog.manifests())
+    for name, manifests in bad.items():
+        print(f"{name}  {len(manifests)} tables of contents are missing or damaged")
     _print_silent(catalog.survey.silent)
     if gone := lost(catalog, health):
         raise StateError("; ".join(gone))
-    return 1 if any(each.missing for each in health.values()) else 0
+    return 1 if bad or any(each.missing for each in health.values()) else 0
 
 
 def _restore(parsed: argparse.Namespace) -> int:
@@ -177,20 +180,21 @@ def _repair(parsed: argparse.Namespace) -> int:
     from headgate.state.repairing import examine, lost, packs_of, repair
 
     catalog = _settings(parsed).catalog(parsed.query)
-    manifests = _readable(catalog)
-    packs = packs_of(manifests)
+    packs = packs_of(_readable(catalog))
     with _progress("reading", sum(pack.layout.fragment_bytes * pack.code.blocks for pack in packs)) as tell:
         health = examine(catalog, packs, tell)
     missing = sum(each.pack.layout.fragment_bytes * len(each.missing) for each in health.values() if each.spare >= 0)
     with _progress("rebuilding", missing) as tell:
-        made = repair(catalog, manifests, health, tell)
-    for pack, placed in made.items():
+        made = repair(catalog, health, tell)
+    for pack, placed in made.blocks.items():
         for index, name in placed.items():
             print(f"pack {pack}: block {index} is at {name} now")
-    if not made:
+    for name, repaired in made.manifests.items():
+        print(f"{name}: {len(repaired)} tables of contents written")
+    if not made.blocks and not made.manifests:
         print("nothing to repair")
     _print_silent(catalog.survey.silent)
-    if gone := lost(catalog, health):
+    if gone := [*lost(catalog, health), *made.failed]:
         raise StateError("; ".join(gone))
     return 0
 

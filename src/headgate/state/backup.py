@@ -12,15 +12,12 @@ from headgate.state.catalog import Catalog
 from headgate.state.code import Code
 from headgate.state.keys import Line
 from headgate.state.manifest import Manifest
-from headgate.state.packing import Prepare, Progress
+from headgate.state.packing import Prepare, Progress, nothing
 from headgate.state.places import Places
 from headgate.state.restoring import restore
 from headgate.state.saving import Saver
 from headgate.state.stores.opening import open_places
 from headgate.state.tags import Keys
-
-
-def _nothing() -> None: ...
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,7 @@ class Backup:
     def open(self) -> Places:
         return Places(open_places(self.places, self.keys))
 
-    def saver(self, query: str, prepare: Prepare = _nothing) -> Saver:
+    def saver(self, query: str, prepare: Prepare = nothing) -> Saver:
         """Become the writer of a query's backups; whoever was it before is shut out."""
         return Saver(self.open(), self.line(query), self.code, self.keys, self.keep, prepare=prepare)
 

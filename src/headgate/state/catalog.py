@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from headgate.errors import BadParameter, StateError
-from headgate.state.fence import age, disowned, is_valid
+from headgate.state.fence import age, is_valid, read_fences
 from headgate.state.keys import Line, PackId, manifest_key
 from headgate.state.manifest import Manifest, Pack, parse
 from headgate.state.places import Places, Survey
@@ -42,31 +42,44 @@ class Catalog:
         self.survey = survey or places.survey(line.prefix)
         self.damaged: dict[PackId, str] = {}
         """Manifests that cannot be read anywhere, and why."""
-        fences = disowned(places, line, self.survey, keys)
-        packs = self.survey.manifests.get(line, {})
-        self.ids = sorted((pack for pack in packs if is_valid(pack, fences)), key=age, reverse=True)
-        self.disowned = sorted(set(packs) - set(self.ids))
+        self._read: dict[PackId, Manifest] = {}
+        self.ids = self._valid()
+        """The backups that count, the newest first."""
 
     def manifests(self) -> list[Manifest]:
         """All that can be read, the newest first."""
         return [found for pack in self.ids if (found := self.manifest(pack)) is not None]
 
+    def _valid(self) -> list[PackId]:
+        """Those that no later writer has disowned, and of these what the newest that can be read says were kept."""
+        fences = read_fences(self.places, self.line, self.survey, self.keys)
+        packs = self.survey.manifests.get(self.line, {})
+        found = sorted((pack for pack in packs if is_valid(pack, fences)), key=age, reverse=True)
+        for number, pack in enumerate(found):
+            if (newest := self.manifest(pack)) is not None:
+                return [*found[: number + 1], *(each for each in found[number + 1 :] if each in newest.kept)]
+        return found
+
     def manifest(self, pack: PackId) -> Manifest | None:
         """From the first place that has it undamaged."""
+        if pack in self._read:
+            return self._read[pack]
         reasons = []
         for name in self.survey.manifests[self.line][pack]:
             try:
-                return parse(self.places.stores[name].get(manifest_key(self.line, pack)), self.keys, name)
+                self._read[pack] = self.manifest_at(name, pack)
+                return self._read[pack]
             except (OSError, StateError) as error:
                 reasons.append(str(error))
         self.damaged[pack] = "; ".join(reasons)
         return None
 
+    def manifest_at(self, name: str, pack: PackId) -> Manifest:
+        content = self.places.stores[name].get(manifest_key(self.line, pack))
+        return parse(content, self.keys, self.line, pack, name)
+
     def holders(self, pack: Pack) -> Holders:
-        found = self.survey.fragments.get(self.line, {}).get(pack.id, {})
-        length = pack.layout.fragment_bytes
-        whole = {index: [name for name, size in at.items() if size == length] for index, at in found.items()}
-        return Holders(pack, {index: names for index, names in sorted(whole.items()) if names})
+        return Holders(pack, self.survey.holders(self.line, pack.id, pack.layout.fragment_bytes))
 
     def spare(self, manifest: Manifest) -> int:
         """How many more blocks may be lost before the backup is."""

@@ -18,8 +18,12 @@ from headgate.core.galois import Matrix
 from headgate.state.catalog import Holders, TooFewBlocks
 from headgate.state.keys import Line, fragment_key
 from headgate.state.layout import TAG_BYTES
+from headgate.state.manifest import Pack
 from headgate.state.places import Places
 from headgate.state.tags import Keys, same
+
+STALLED_S = 120.0
+"""If nothing comes for so long although everybody was asked, nothing will."""
 
 AHEAD = 6
 """Stripes that may be read before the one that is waited for: this bounds the memory."""
@@ -35,10 +39,7 @@ PATIENCE = 2.0
 class StripeReader:
     """The raw cells of the wanted stripes, in order. Use it with `with`."""
 
-    def __init__(
-        self, places: Places, line: Line, holders: Holders, keys: Keys, wanted: Sequence[int],
-        exclude: Sequence[int] = (),
-    ) -> None:  # fmt: skip
+    def __init__(self, places: Places, line: Line, holders: Holders, keys: Keys, wanted: Sequence[int]) -> None:
         self._places, self._line, self._holders, self._keys = places, line, holders, keys
         self._pack, self._layout, self._wanted = holders.pack, holders.pack.layout, list(wanted)
         self._changed = threading.Condition()
@@ -48,7 +49,7 @@ class StripeReader:
         self._closed = False
         self.lost: dict[int, str] = {}
         """Fragments that failed, and why."""
-        self._waiting = [index for index in holders.places if index not in exclude]
+        self._waiting = list(holders.places)
         self._running: set[int] = set()
 
     def __enter__(self) -> StripeReader:
@@ -63,18 +64,21 @@ class StripeReader:
         """(stripe, any r of its cells by index)."""
         for position, stripe in enumerate(self._wanted):
             with self._changed:
-                self._at = position
-                self._changed.notify_all()
                 cells = self._await(position)
+                self._at = position + 1  # what still comes for this one is dropped
+                self._changed.notify_all()
             yield stripe, cells
 
     def _await(self, position: int) -> dict[int, Matrix]:
         patient_until_s = time.monotonic() + self._patience_s()
+        give_up_s = time.monotonic() + STALLED_S
         while True:
             got = self._cells.get(position, {})
             if len(got) >= self._pack.raw:
                 del self._cells[position]
                 return got
+            if time.monotonic() > give_up_s:
+                raise self._too_few(f"nothing came for {STALLED_S:g} s")
             short = self._pack.raw - len(got) - len([i for i in self._running if i not in got])
             if short > 0 or time.monotonic() > patient_until_s:
                 for _ in range(max(1, short)):
@@ -92,11 +96,15 @@ class StripeReader:
             self._running.add(index)
             threading.Thread(target=self._read, args=(index,), name=f"fragment {index}", daemon=True).start()
         elif needed:
-            lost = "; ".join(f"block {index}: {why}" for index, why in self.lost.items())
-            raise TooFewBlocks(
-                f"{self._line}: pack {self._pack.id} cannot be read: {self._pack.raw} blocks are needed,"
-                f" {len(self._holders.places)} of {self._pack.code.blocks} were there, and of these failed: {lost}"
-            )
+            raise self._too_few("no others are left")
+
+    def _too_few(self, what: str) -> TooFewBlocks:
+        words = [f"block {index} at {', '.join(names)}" for index, names in self._holders.places.items()]
+        lost = "; ".join(f"block {index}: {why}" for index, why in self.lost.items()) or "none"
+        return TooFewBlocks(
+            f"{self._line}: pack {self._pack.id} cannot be read: {what}; {self._pack.raw} blocks are needed,"
+            f" {len(words)} of {self._pack.code.blocks} were there ({'; '.join(words)}), and of these failed: {lost}"
+        )
 
     # ---- one fragment
 
@@ -107,7 +115,7 @@ class StripeReader:
             began_s = time.monotonic()
             try:
                 cells = self._get(names[0], index, self._wanted[first], count)
-            except (OSError, ValueError) as error:
+            except Exception as error:
                 names.pop(0)
                 if names:
                     continue  # another place has the same fragment
@@ -143,15 +151,17 @@ class StripeReader:
     def _get(self, name: str, index: int, stripe: int, count: int) -> list[Matrix]:
         start, end = self._layout.records(stripe, count)
         content = self._places.stores[name].get(fragment_key(self._line, self._pack.id, index), start, end)
-        return split_cells(content, self._holders, self._keys, index, stripe, count)
+        return split_cells(content, self._line, self._pack, self._keys, index, stripe, count)
 
 
-def split_cells(content: bytes, holders: Holders, keys: Keys, index: int, stripe: int, count: int) -> list[Matrix]:
+def split_cells(
+    content: bytes, line: Line, pack: Pack, keys: Keys, index: int, stripe: int, count: int
+) -> list[Matrix]:
     """Cells without their tags; a ValueError if one does not fit its tag."""
-    layout, tag, view, at = holders.pack.layout, keys.tagger(holders.pack.id, index), memoryview(content), 0
+    tag, view, at = keys.tagger(line, pack.id, index), memoryview(content), 0
     cells = []
     for number in range(stripe, stripe + count):
-        length = layout.cell_bytes(number)
+        length = pack.layout.cell_bytes(number)
         cell, given = view[at : at + length], view[at + length : at + length + TAG_BYTES]
         if len(given) < TAG_BYTES or not same(tag(number, cell), bytes(given)):
             raise ValueError(f"stripe {number} is damaged, or was written with another key")

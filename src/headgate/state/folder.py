@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
@@ -73,7 +74,10 @@ def _seen(stat: os.stat_result) -> Seen:
 
 
 class RemoteFolder:
-    """Behind an fsspec driver. The mark is what the driver has of: version, checksum, time of modification."""
+    """Behind an fsspec driver. The mark is what the driver has of: version, checksum, time of modification.
+
+    Where it has nothing the mark is empty, and nobody takes the file for unchanged.
+    """
 
     MARKS = ("ETag", "etag", "md5Hash", "generation", "mtime", "LastModified", "last_modified", "updated", "created")
 
@@ -99,8 +103,10 @@ class RemoteFolder:
         return self._fs.open(where, "rb"), self._seen(info)
 
     def _seen(self, info: dict[str, Any]) -> Seen:
-        mark = next((str(info[name]) for name in self.MARKS if info.get(name) is not None), "")
-        return Seen(int(info["size"]), mark)
+        mark = next((info[name] for name in self.MARKS if info.get(name) is not None), "")
+        if isinstance(mark, datetime):  # a driver may tell the same as a number elsewhere
+            mark = mark.timestamp()
+        return Seen(int(info["size"]), str(mark))
 
 
 def open_folder(checkpoint: str) -> Folder:

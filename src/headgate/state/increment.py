@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from headgate.state.folder import Seen
 from headgate.state.keys import PackId
@@ -16,22 +16,21 @@ LEAST_ALIVE = 0.5
 """A pack of which less than this is in use is left behind: its files are coded again."""
 
 
-def reusable(last: Manifest | None, files: Mapping[str, Seen], held: Mapping[PackId, int]) -> dict[str, File]:
+def reusable(last: Manifest | None, files: Mapping[str, Seen], safe: Container[PackId]) -> dict[str, File]:
     """The files whose bytes are safe already, in packs that are worth keeping.
 
-    :param held: for every pack, how many of its fragments are stored; one that has lost some is written anew.
+    :param safe: the packs that bear as many losses as a new one would.
     """
     if last is None:
         return {}
     alive = defaultdict[PackId, list[File]](list)
     for file in last.files:
-        if files.get(file.path) == Seen(file.length, file.mark):
+        if file.mark and files.get(file.path) == Seen(file.length, file.mark):
             alive[file.pack].append(file)
     kept = []
     for pack in last.packs:
         in_use = sum(file.length for file in alive[pack.id])
-        whole = held.get(pack.id, 0) >= pack.raw + pack.check or not pack.length
-        if whole and in_use >= LEAST_ALIVE * pack.length:
+        if (pack.id in safe or not pack.length) and in_use >= LEAST_ALIVE * pack.length:
             kept.append((in_use, pack.id))
     largest = sorted(kept, reverse=True)[: MOST_PACKS - 1]  # and the one that will be made
     return {file.path: file for _, pack in largest for file in alive[pack]}

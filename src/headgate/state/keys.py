@@ -3,9 +3,9 @@
 Under a query's instance there are one folder per backup, with its manifest and its fragments, and the fences of its
 writers::
 
-    shop/orders/0/00000000000000000041-00000002-9f3a.../manifest
-    shop/orders/0/00000000000000000041-00000002-9f3a.../04.fragment
-    shop/orders/0/fence/00000002-5c01...
+    shop/orders/0/00000000000000000041-00000002-9f3a5c0100000007/manifest
+    shop/orders/0/00000000000000000041-00000002-9f3a5c0100000007/04.fragment
+    shop/orders/0/fence/00000002-9f3a5c01
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 MANIFEST = "manifest"
 FENCE = "fence"
 
-_PACK = re.compile(r"(\d{20})-(\d{8})-([0-9a-f]+)")
+_PACK = re.compile(r"(\d{20,})-(\d{8,})-([0-9a-f]+)")
 _FRAGMENT = re.compile(r"(\d{2,3})\.fragment")
 
 
@@ -44,7 +44,7 @@ def _quoted(part: str) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class PackId:
-    """One backup: the batch it holds, who wrote it, and a random part, since a batch may be tried twice."""
+    """One backup: the batch it holds, the number of its writer, and the writer's token with a count of its tries."""
 
     batch: int
     epoch: int
@@ -68,11 +68,7 @@ def fragment_key(line: Line, pack: PackId, index: int) -> str:
 
 
 def fence_key(line: Line, epoch: int, token: str) -> str:
-    return f"{fence_prefix(line)}/{epoch:08d}-{token}"
-
-
-def fence_prefix(line: Line) -> str:
-    return f"{line.prefix}/{FENCE}"
+    return f"{line.prefix}/{FENCE}/{epoch:08d}-{token}"
 
 
 @dataclass(frozen=True, slots=True)

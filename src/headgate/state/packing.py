@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -38,7 +38,7 @@ Prepare = Callable[[], None]
 """Called first in every thread that does work, for example to lower its priority."""
 
 
-def _nothing() -> None: ...
+def nothing() -> None: ...
 
 
 class _Abandoned(Exception):
@@ -48,7 +48,7 @@ class _Abandoned(Exception):
 class Upload:
     """One fragment on its way to one place, in a thread of its own."""
 
-    def __init__(self, store: FragmentStore, key: str, tag: Tag, prepare: Prepare = _nothing) -> None:
+    def __init__(self, store: FragmentStore, key: str, tag: Tag, prepare: Prepare = nothing) -> None:
         self.place = store.name
         self.error: str | None = None
         self._store, self._key, self._tag, self._prepare = store, key, tag, prepare
@@ -60,9 +60,10 @@ class Upload:
         """Waits while the place is behind; does nothing once it has failed."""
         self._put(cell)
 
-    def finish(self) -> None:
+    def finish(self, until_s: float) -> None:
+        """Wait for the place to say that it has all."""
         self._put(None)
-        self._thread.join(STALLED_S)
+        self._thread.join(max(0.0, until_s - time.monotonic()))
         if self._thread.is_alive():
             self.error = self.error or f"not done after {STALLED_S:g} s"
 
@@ -113,13 +114,13 @@ class PackWriter:
 
     def __init__(
         self, places: Places, line: Line, pack: PackId, code: Code, keys: Keys, placed: Mapping[int, str],
-        cell: int = CELL_BYTES, prepare: Prepare = _nothing,
+        cell: int = CELL_BYTES, prepare: Prepare = nothing,
     ) -> None:  # fmt: skip
         self._pack, self._code, self._cell = pack, code, cell
         self._length = self._filled = 0
         self._buffer = self._new_buffer()
         self.uploads = {
-            index: Upload(places.stores[name], fragment_key(line, pack, index), keys.tagger(pack, index), prepare)
+            index: Upload(places.stores[name], fragment_key(line, pack, index), keys.tagger(line, pack, index), prepare)
             for index, name in placed.items()
         }
 
@@ -153,8 +154,7 @@ class PackWriter:
             last = self._buffer[: cell * self._code.raw]
             last[self._filled :] = 0
             self._send(last)
-        for upload in self.uploads.values():
-            upload.finish()
+        finish_all(self.uploads.values())
         return Pack(self._pack, self._length, self._code.raw, self._code.check, self._cell)
 
     def _new_buffer(self) -> Matrix:
@@ -165,6 +165,13 @@ class PackWriter:
         for index, cell in enumerate([*raw, *self._code.encode(raw)]):
             if (upload := self.uploads.get(index)) is not None:
                 upload.send(cell)
+
+
+def finish_all(uploads: Iterable[Upload]) -> None:
+    """Places that hang are given up together, not one after the other."""
+    until_s = time.monotonic() + STALLED_S
+    for upload in uploads:
+        upload.finish(until_s)
 
 
 def pack_files(

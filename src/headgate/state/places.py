@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -31,6 +31,8 @@ class Places:
 
     def __init__(self, stores: Sequence[FragmentStore]) -> None:
         self.stores = {store.name: store for store in stores}
+        self._hanging = Counter[str]()
+        """Questions that were given up and not answered since."""
 
     def __len__(self) -> int:
         return len(self.stores)
@@ -50,27 +52,34 @@ class Places:
         """The question to all places, or to some, in parallel; a place that hangs holds up nobody for long."""
         names = list(self.stores if of is None else of)
         answers, ready = Answers[T](), threading.Condition()
+        given_up = set[str]()
 
         def ask_one(name: str) -> None:
             try:
-                given = question(self.stores[name])
-            except OSError as error:
-                with ready:
-                    answers.silent.setdefault(name, f"{type(error).__name__}: {error}")
-                    ready.notify()
-            else:
-                with ready:
-                    if name not in answers.silent:
-                        answers.given[name] = given
-                    ready.notify()
+                given, failure = question(self.stores[name]), None
+            except Exception as error:  # whatever a driver raises, the others have answered
+                given, failure = None, f"{type(error).__name__}: {error}"
+            with ready:
+                if name in given_up:
+                    self._hanging[name] -= 1
+                elif failure is not None:
+                    answers.silent[name] = failure
+                else:
+                    answers.given[name] = given  # type: ignore[assignment]
+                ready.notify()
 
         for name in names:
+            if self._hanging[name] > 0:  # a thread for every question would pile up
+                answers.silent[name] = "has not answered an earlier question yet"
+                continue
             threading.Thread(target=ask_one, args=(name,), name=f"ask {name}", daemon=True).start()
         with ready:
             ready.wait_for(lambda: len(answers.given) + len(answers.silent) == len(names), timeout=patience_s)
             for name in names:
-                if name not in answers.given:
-                    answers.silent.setdefault(name, f"no answer within {patience_s:g} s")
+                if name not in answers.given and name not in answers.silent:
+                    answers.silent[name] = f"no answer within {patience_s:g} s"
+                    given_up.add(name)
+                    self._hanging[name] += 1
         return answers
 
     def delete(self, keys: Mapping[str, Sequence[str]]) -> None:
@@ -85,7 +94,7 @@ class Places:
     def survey(self, prefix: str = "") -> Survey:
         """Everything below a folder of the tree, at all places."""
         answers = self.ask(lambda store: store.find(prefix))
-        survey = Survey(silent=answers.silent, asked=len(self.stores))
+        survey = Survey(answers.silent)
         for name, keys in answers.given.items():
             for key, length in keys.items():
                 survey.add(name, key, length)
@@ -97,16 +106,17 @@ class Survey:
     """Which place has what."""
 
     silent: dict[str, str] = field(default_factory=dict)
-    asked: int = 0
     manifests: dict[Line, dict[PackId, list[str]]] = field(default_factory=lambda: defaultdict(dict))
     fragments: dict[Line, dict[PackId, dict[int, dict[str, int]]]] = field(default_factory=lambda: defaultdict(dict))
     """By pack and index, the places that have the fragment and how long it is there."""
     fences: dict[str, dict[tuple[int, str], list[str]]] = field(default_factory=lambda: defaultdict(dict))
     """By the prefix of the line."""
 
-    @property
-    def complete(self) -> bool:
-        return not self.silent
+    def holders(self, line: Line, pack: PackId, length: int) -> dict[int, list[str]]:
+        """By index, the places that have the fragment in full length."""
+        found = self.fragments.get(line, {}).get(pack, {})
+        whole = {index: [name for name, size in at.items() if size == length] for index, at in sorted(found.items())}
+        return {index: names for index, names in whole.items() if names}
 
     def add(self, place: str, key: str, length: int) -> None:
         found = parse_key(key)

@@ -38,9 +38,11 @@ class BackupStatus:
     coded_bytes: int = 0
     """What had changed and was coded, in all backups."""
     backups: int = 0
+    bears: int = 0
+    """How many places may be lost now, whichever they are."""
     failures: int = 0
     problem: str | None = None
-    """Why the last try failed; None once one succeeds."""
+    """Why the last try failed, or which places failed in it; None once all is well."""
 
 
 class Protection:
@@ -104,9 +106,9 @@ class Protection:
         if saved is None:
             self._status = replace(self._status, problem=None)
             return
-        if saved.failed:
-            lost = "; ".join(f"{name}: {why}" for name, why in saved.failed.items())
-            log.warning("%s: %d blocks were not stored: %s", self._query, len(saved.failed), lost)
+        problem = "; ".join(f"{name}: {why}" for name, why in saved.failed.items()) or None
+        if problem is not None:
+            log.warning("%s: saved, but now only any %d places may be lost: %s", self._query, saved.bears, problem)
         self._status = BackupStatus(
             batch=saved.manifest.batch,
             saved_at_s=time.time(),
@@ -114,7 +116,9 @@ class Protection:
             state_bytes=saved.manifest.bytes,
             coded_bytes=self._status.coded_bytes + saved.manifest.own_bytes,
             backups=self._status.backups + 1,
+            bears=saved.bears,
             failures=self._status.failures,
+            problem=problem,
         )
 
     def _fail(self, error: Exception) -> None:

@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from headgate.state.catalog import Catalog, Holders, TooFewBlocks
+from headgate.errors import StateError
+from headgate.state.catalog import Catalog, Holders
 from headgate.state.fetching import StripeReader, split_cells
 from headgate.state.keys import PackId, fragment_key, manifest_key
 from headgate.state.manifest import Manifest, Pack, dump
-from headgate.state.packing import Progress, Upload
+from headgate.state.packing import Progress, Upload, finish_all
 from headgate.state.placement import place
+from headgate.state.stores.port import FragmentStore
 
 STRIPES_PER_READ = 4
 
@@ -79,23 +81,61 @@ def _problem(catalog: Catalog, name: str, holders: Holders, index: int, tell: Pr
         count = min(STRIPES_PER_READ, layout.stripes - stripe)
         try:
             content = store.get(fragment_key(catalog.line, holders.pack.id, index), *layout.records(stripe, count))
-            split_cells(content, holders, catalog.keys, index, stripe, count)
+            split_cells(content, catalog.line, holders.pack, catalog.keys, index, stripe, count)
         except (OSError, ValueError) as error:
             return str(error)
         tell(len(content))
     return None
 
 
-def repair(
-    catalog: Catalog, manifests: list[Manifest], health: dict[PackId, Health], tell: Progress = lambda count: None
-) -> dict[PackId, dict[int, str]]:
-    """Make missing and damaged blocks anew; returns the places they went to."""
-    made = {}
+def bad_manifests(catalog: Catalog, manifests: Iterable[Manifest]) -> dict[str, list[PackId]]:
+    """By place that answers, the manifests that it does not have, or not as they were written."""
+    wanted = [manifest.id for manifest in manifests]
+
+    def check(store: FragmentStore) -> list[PackId]:
+        return [pack for pack in wanted if not _has_manifest(catalog, store.name, pack)]
+
+    return {name: bad for name, bad in catalog.places.ask(check).given.items() if bad}
+
+
+def _has_manifest(catalog: Catalog, name: str, pack: PackId) -> bool:
+    try:
+        catalog.manifest_at(name, pack)
+    except (FileNotFoundError, StateError):
+        return False
+    return True
+
+
+@dataclass(slots=True)
+class Repaired:
+    """What was made anew, and what could not be."""
+
+    blocks: dict[PackId, dict[int, str]] = field(default_factory=dict)
+    """Places by pack and index."""
+    manifests: dict[str, list[PackId]] = field(default_factory=dict)
+    """By place."""
+    failed: list[str] = field(default_factory=list)
+
+
+def repair(catalog: Catalog, health: dict[PackId, Health], tell: Progress = lambda count: None) -> Repaired:
+    """Make missing and damaged blocks and manifests anew. What fails does not keep the rest from being repaired."""
+    made = Repaired()
     for each in health.values():
         if each.missing and each.spare >= 0:
-            made[each.pack.id] = _repair_pack(catalog, each, tell)
-    for manifest in manifests:
-        _spread_manifest(catalog, manifest)
+            try:
+                made.blocks[each.pack.id] = _repair_pack(catalog, each, tell)
+            except (StateError, OSError) as error:
+                made.failed.append(str(error))
+    now = Catalog(catalog.places, catalog.line, catalog.keys)  # a running writer may have dropped some meanwhile
+    manifests = {manifest.id: dump(manifest, catalog.keys) for manifest in now.manifests()}
+    made.manifests = bad_manifests(now, now.manifests())
+
+    def write(store: FragmentStore) -> None:
+        for pack in made.manifests[store.name]:
+            store.put(manifest_key(catalog.line, pack), [manifests[pack]])
+
+    answers = catalog.places.ask(write, list(made.manifests))
+    made.failed += [f"{name}: {why}" for name, why in answers.silent.items()]
     return made
 
 
@@ -114,7 +154,9 @@ def _repair_pack(catalog: Catalog, health: Health, tell: Progress) -> dict[int, 
     placed = place(health.missing, hosts, held)
     uploads = {
         index: Upload(
-            places.stores[name], fragment_key(catalog.line, pack.id, index), catalog.keys.tagger(pack.id, index)
+            places.stores[name],
+            fragment_key(catalog.line, pack.id, index),
+            catalog.keys.tagger(catalog.line, pack.id, index),
         )
         for index, name in placed.items()
     }
@@ -129,20 +171,11 @@ def _repair_pack(catalog: Catalog, health: Health, tell: Progress) -> dict[int, 
         for upload in uploads.values():
             upload.abandon()
         raise
-    for upload in uploads.values():
-        upload.finish()
+    finish_all(uploads.values())
     if failed := {upload.place: upload.error for upload in uploads.values() if upload.error is not None}:
-        raise TooFewBlocks("; ".join(f"{name}: {why}" for name, why in failed.items()))
+        raise StateError(f"pack {pack.id}: " + "; ".join(f"{name}: {why}" for name, why in failed.items()))
     for index, name in health.damaged:
         if placed.get(index) != name:
             with suppress(OSError):  # a damaged block that stays is only in the way
                 places.stores[name].delete(fragment_key(catalog.line, pack.id, index))
     return placed
-
-
-def _spread_manifest(catalog: Catalog, manifest: Manifest) -> None:
-    """To every place that answers and has none, or a damaged one."""
-    content, key = dump(manifest, catalog.keys), manifest_key(catalog.line, manifest.id)
-    answering = [name for name in catalog.places.stores if name not in catalog.survey.silent]
-    at = catalog.survey.manifests[catalog.line].get(manifest.id, [])
-    catalog.places.ask(lambda store: store.put(key, [content]), [name for name in answering if name not in at])

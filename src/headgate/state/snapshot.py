@@ -50,9 +50,10 @@ def look(folder: Folder) -> Snapshot | None:
     batch = newest_batch(folder)  # before anything else is listed: see above
     if batch is None:
         return None
+    begun = f"offsets/{batch + 1}" if str(batch + 1) in folder.names("offsets") else None  # before its sources' logs
     listing = {path: seen for path, seen in folder.walk().items() if not _ignored(path)}
     try:
-        chosen = _Selection(folder, listing, batch).paths()
+        chosen = _Selection(folder, listing, batch, begun).paths()
     except FileNotFoundError as error:
         raise Gone(str(error)) from error
     return Snapshot(batch, {path: listing[path] for path in sorted(chosen)})
@@ -66,10 +67,11 @@ def _ignored(path: str) -> bool:
 class _Selection:
     """Takes whatever it does not know; leaves out only what certainly belongs to other batches."""
 
-    def __init__(self, folder: Folder, listing: dict[str, Seen], batch: int) -> None:
+    def __init__(self, folder: Folder, listing: dict[str, Seen], batch: int, begun: str | None) -> None:
         self._folder = folder
         self._listing = listing
         self._batch = batch
+        self._begun = begun
         self._commits: dict[int, str | None] = {}
 
     def paths(self) -> set[str]:
@@ -80,7 +82,7 @@ class _Selection:
                 continue  # a table is named by the whole states that need it
             if top == "state" and (version := parse_version(path.rsplit("/", 1)[-1])) is not None:
                 stores[path.rsplit("/", 1)[0]].append(version)
-            elif top not in ("commits", "offsets", "sources") or self._logged(top, rest):
+            elif top not in ("commits", "offsets") or self._logged(path, rest):
                 chosen.add(path)
         for store, versions in stores.items():
             chosen |= self._store(store, versions)
@@ -93,14 +95,12 @@ class _Selection:
         found = _OPERATOR.fullmatch(path)
         return found is not None and int(found[1]) > self._batch
 
-    def _logged(self, log: str, rest: str) -> bool:
-        """Of the commits the last two, of the offsets also the batch that has begun, of the sources all until then."""
-        number = rest.rsplit("/", 1)[-1].removesuffix(".crc").removesuffix(".compact")
+    def _logged(self, path: str, name: str) -> bool:
+        """The last two batches, and the offsets of the one that has begun. (Sources number their logs as they like.)"""
+        number = name.removesuffix(".crc")
         if not number.isdigit():
             return True
-        last = self._batch + (log != "commits")
-        first = 0 if log == "sources" else self._batch - 1
-        return first <= int(number) <= last
+        return self._batch - 1 <= int(number) <= self._batch or path.removesuffix(".crc") == self._begun
 
     def _store(self, store: str, versions: list[Version]) -> set[str]:
         try:

@@ -11,7 +11,7 @@ import hmac
 from collections.abc import Callable
 
 from headgate.errors import BadParameter
-from headgate.state.keys import PackId
+from headgate.state.keys import Line, PackId
 from headgate.state.layout import TAG_BYTES
 
 NO_KEY = "headgate"
@@ -34,11 +34,11 @@ class Keys:
     def __repr__(self) -> str:
         return "Keys(secret)" if self.secret else "Keys()"
 
-    def tagger(self, pack: PackId, index: int) -> Callable[[int, memoryview], bytes]:
+    def tagger(self, line: Line, pack: PackId, index: int) -> Callable[[int, memoryview], bytes]:
         """A function that makes the tags of one fragment's cells, from the stripe and the content."""
 
         def tag(stripe: int, cell: memoryview) -> bytes:
-            made = hmac.new(self._blocks, f"cell {pack} {index} {stripe} ".encode(), hashlib.sha256)
+            made = hmac.new(self._blocks, f"cell {line.prefix} {pack} {index} {stripe} ".encode(), hashlib.sha256)
             made.update(cell)
             return made.digest()[:TAG_BYTES]
 

@@ -47,13 +47,11 @@ def needed(files: Iterable[Version], wanted: int, committed: Callable[[int, str]
     """
     files = [file for file in files if file.number <= wanted]
     content = [file for file in files if not file.checksum]
-    whole = [
-        file.number
-        for file in content
-        if file.whole and (file.unique_id is None or committed(file.number, file.unique_id))
+    usable = [
+        file for file in files if file.unique_id is None or not file.whole or committed(file.number, file.unique_id)
     ]
-    base = max(whole, default=0)
+    base = max((file.number for file in usable if file.whole and not file.checksum), default=0)
     changes = {file.number for file in content if not file.whole}
     if gaps := [number for number in range(base + 1, wanted + 1) if number not in changes]:
         raise Incomplete(f"version {gaps[0]} is missing between {base} and {wanted}")
-    return [file for file in files if (file.number == base if file.whole else file.number > base)]
+    return [file for file in usable if (file.number == base if file.whole else file.number > base)]

@@ -31,6 +31,7 @@ class FolderStore:
                     _write(file.fileno(), chunk)
                 os.fsync(file.fileno())
             os.replace(part, path)
+            _sync_folder(path.parent)
         except BaseException:
             part.unlink(missing_ok=True)
             raise
@@ -56,6 +57,15 @@ class FolderStore:
         if key.startswith("/") or ".." in path.parts:
             raise PermissionError(f"{key!r} leads out of {self.name}")
         return path
+
+
+def _sync_folder(folder: Path) -> None:
+    """The new name, too, must be there after a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _write(descriptor: int, chunk: Chunk) -> None:

@@ -17,10 +17,10 @@ from headgate.state.tags import same
 
 log = logging.getLogger("headgate")
 
-MOST_CHUNK_BYTES = 1 << 26
+MOST_CHUNK_BYTES = 1 << 23
 """A chunk of an upload that claims to be larger is no chunk of ours."""
 
-CHUNKS_DRAINED = 16
+DRAINED_BYTES = 1 << 22
 
 IDLE_S = 60.0
 
@@ -113,8 +113,10 @@ class _Handler(BaseHTTPRequestHandler):
         """Take a little more of what is being sent: a connection that is cut at once swallows the answer."""
         if self.command == "PUT" and self._more_to_come:
             with suppress(OSError, ValueError, _Refused):
-                for taken, _ in enumerate(self._chunks()):
-                    if taken >= CHUNKS_DRAINED:
+                taken = 0
+                for chunk in self._chunks():
+                    taken += len(chunk)
+                    if taken >= DRAINED_BYTES:
                         return
 
     def _upload(self) -> Iterator[Chunk]:
