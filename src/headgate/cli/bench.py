@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from headgate.cli import bench_linear_road
+from headgate.cli import bench_hone, bench_linear_road, bench_state
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,10 +36,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     for kind in (decisions, overhead, coordinator, kafka, files, listing):
         kind.add_argument("--json", action="store_true", help="as data")
     bench_linear_road.arguments(kinds.add_parser("linear-road", help="Linear Road against stock Spark: the judge"))
-    hone = kinds.add_parser("hone", help="largest backlog first against round robin, simulated as in Hone's paper")
-    hone.add_argument("--seeds", type=int, default=50, metavar="N", help="runs of every setting (default 50)")
-    hone.add_argument("--out", default="headgate-hone", metavar="DIR", help="where results and report go")
-    hone.add_argument("--json", action="store_true", help="print the results as JSON")
+    bench_hone.arguments(kinds.add_parser("hone", help="largest backlog first, simulated as in its paper or on Spark"))
+    bench_state.arguments(kinds.add_parser("state", help="backups of state in fragments against a single-stream copy"))
     compare = kinds.add_parser("compare", help="two results of linear-road: what became better or worse")
     compare.add_argument("old", metavar="OLD", help="results.json or its folder")
     compare.add_argument("new", metavar="NEW")
@@ -57,7 +55,8 @@ def run(parsed: argparse.Namespace) -> int:
         "files": _files,
         "listing": _listing,
         "linear-road": bench_linear_road.run,
-        "hone": _hone,
+        "hone": bench_hone.run,
+        "state": bench_state.run,
     }
     results: Any = kinds[parsed.kind](parsed)
     if parsed.json and results is not None:
@@ -122,21 +121,6 @@ def _listing(parsed: argparse.Namespace) -> Any:
             f"{result['files']:,} files: first look {result['first_look_s']:.2f} s, then {result['look_s']:.3f} s each"
         )
     return result
-
-
-def _hone(parsed: argparse.Namespace) -> Any:
-    from headgate.bench.hone.report import targets, write_report
-    from headgate.bench.hone.study import study
-    from headgate.bench.report.targets_table import found, required
-
-    results = study(parsed.seeds, _say)
-    folder = Path(parsed.out)
-    report = write_report(results, folder / "report.html")
-    (folder / "results.json").write_text(json.dumps(results))
-    for row in [] if parsed.json else targets(results):
-        print(f"{row.measure}: {found(row)} ({required(row)}, {row.verdict})")
-    _say(f"report: {report}")
-    return results
 
 
 def _compare(parsed: argparse.Namespace) -> int:

@@ -62,11 +62,11 @@ def run(parsed: argparse.Namespace) -> Any:
         known = store.data["best_static"]
         known |= {name: parsed.best_static for name in programme.needs_sweep if name not in known}
     if parsed.plan:
-        judge = Judge(programme, store, local_cores(), _progress)
-        print(f"{', '.join(programme.scenarios)}: about {_minutes(judge.remaining_s())}")
+        judge = Judge(programme, store, local_cores(), progress)
+        print(f"{', '.join(programme.scenarios)}: about {minutes(judge.remaining_s())}")
         return None
     with source(parsed.source) as kafka:
-        Judge(programme, store, local_cores(), _progress, kafka).run()
+        Judge(programme, store, local_cores(), progress, kafka).run()
     report = write_report(store.data, store.path.parent / "report.html")
     print(f"results: {store.path}\nreport:  {report}", file=sys.stderr)
     return store.data
@@ -83,22 +83,22 @@ def programme_of(parsed: argparse.Namespace, cores: int) -> Programme:
 
     programme = quick() if parsed.quick else full(cores)
     if parsed.parts:
-        programme = programme.only_parts(_chosen("--parts", parsed.parts, PARTS))
+        programme = programme.only_parts(chosen("--parts", parsed.parts, PARTS))
     if parsed.scenarios:
-        programme = programme.only_scenarios(_chosen("--scenarios", parsed.scenarios, tuple(SCENARIOS)))
+        programme = programme.only_scenarios(chosen("--scenarios", parsed.scenarios, tuple(SCENARIOS)))
     if parsed.loads:
-        loads = tuple(_positive("--loads", word) for word in parsed.loads.split(","))
+        loads = tuple(positive("--loads", word) for word in parsed.loads.split(","))
         programme = replace(programme, parts=tuple(replace(part, loads=loads) for part in programme.parts))
     if parsed.sweep:
         programme = replace(programme, sweep=tuple(find_contender(name).name for name in parsed.sweep.split(",")))
     for parameter, value in (("--repeats", parsed.repeats), ("--seconds", parsed.seconds)):
         if value is not None:
-            _positive(parameter, str(value))
+            positive(parameter, str(value))
     changes = {"repeats": parsed.repeats, "measure_s": parsed.seconds, "seed": parsed.seed}
     return replace(programme, **{key: value for key, value in changes.items() if value is not None})
 
 
-def _chosen(parameter: str, text: str, known: tuple[str, ...]) -> tuple[str, ...]:
+def chosen(parameter: str, text: str, known: tuple[str, ...]) -> tuple[str, ...]:
     chosen = tuple(text.split(","))
     for name in chosen:
         if name not in known:
@@ -106,7 +106,7 @@ def _chosen(parameter: str, text: str, known: tuple[str, ...]) -> tuple[str, ...
     return chosen
 
 
-def _positive(parameter: str, text: str) -> float:
+def positive(parameter: str, text: str) -> float:
     try:
         value = float(text)
     except ValueError:
@@ -116,9 +116,9 @@ def _positive(parameter: str, text: str) -> float:
     return value
 
 
-def _progress(text: str, took_s: float, left_s: float) -> None:
-    print(f"[{_minutes(took_s)}, about {_minutes(left_s)} left] {text}", file=sys.stderr, flush=True)
+def progress(text: str, took_s: float, left_s: float) -> None:
+    print(f"[{minutes(took_s)}, about {minutes(left_s)} left] {text}", file=sys.stderr, flush=True)
 
 
-def _minutes(seconds: float) -> str:
+def minutes(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds >= 5400 else f"{seconds / 60:.0f} min"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from headgate.bench.hone import spark_report, spark_targets
 from headgate.bench.hone.simulator import SAMPLED
 from headgate.bench.hone.study import reduction
 from headgate.bench.report import text
@@ -32,18 +33,34 @@ STYLES = {
 BACKLOG_REDUCTION, DELAY_REDUCTION, DELAY_REDUCTION_QUEUES = 0.833, 0.898, 0.701
 
 
-def write_report(results: Results, path: Path) -> Path:
-    rows = targets(results)
-    page = Page(
-        "Largest backlog first",
-        [f"Hone’s scheduler against round robin, simulated as in its paper, {results['seeds']} seeds. {score(rows)}."],
-    )
-    page.section("Targets", targets_table(rows), _how_to_read())
-    page.section("Maximum backlog (Fig. 6)", *_pair(results, "max_backlog", "tuples", text.count))
-    page.section("Jain’s index (Fig. 7)", *_jain(results))
-    page.section("Queueing delay (Fig. 8)", *_pair(results, "delay_s", "s", text.seconds))
-    page.section("Against the offline optimum", *_optimum(results))
+def write_report(results: Results | None, path: Path, on_spark: Results | None = None) -> Path:
+    """One page of what there is: the simulation, the testbed on Spark, or both."""
+    simulated, measured = targets(results) if results else [], spark_targets.targets(on_spark) if on_spark else []
+    page = Page("Largest backlog first", _lead(results, simulated, on_spark, measured))
+    if results:
+        page.section("Targets", targets_table(simulated), _how_to_read())
+        page.section("Maximum backlog (Fig. 6)", *_pair(results, "max_backlog", "tuples", text.count))
+        page.section("Jain’s index (Fig. 7)", *_jain(results))
+        page.section("Queueing delay (Fig. 8)", *_pair(results, "delay_s", "s", text.seconds))
+        page.section("Against the offline optimum", *_optimum(results))
+    if on_spark:
+        page.section("On Spark: targets", targets_table(measured))
+        spark_report.add_sections(page, on_spark)
     return page.write(path)
+
+
+def _lead(
+    results: Results | None, simulated: list[Target], on_spark: Results | None, measured: list[Target]
+) -> list[str]:
+    lead = []
+    if results:
+        lead.append(
+            f"Hone’s scheduler against round robin, simulated as in its paper, {results['seeds']} seeds. "
+            f"{score(simulated)}."
+        )
+    if on_spark:
+        lead.append(f"The same rule as the composition of Spark’s batches, on WordCount. {score(measured)}.")
+    return lead
 
 
 def targets(results: Results) -> list[Target]:

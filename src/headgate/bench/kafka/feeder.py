@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headgate.bench.kafka.topics import producer, send
 from headgate.core.traffic import parse_traffic
 from headgate.workloads.linear_road import SCHEMA_DDL, LinearRoad, vehicles_for
 
@@ -27,31 +28,18 @@ PARTITIONS = 4
 
 
 def main(setting: dict[str, Any]) -> None:
-    from confluent_kafka import Producer
-
     traffic = parse_traffic(setting["rate"], setting["seed"])
     road = LinearRoad(vehicles=vehicles_for(traffic.mean_rate), expressways=1, seed=setting["seed"])
-    producer = Producer(
-        {"bootstrap.servers": setting["address"], "linger.ms": 5, "queue.buffering.max.messages": 1_000_000}
-    )
+    made = producer(setting["address"])
     origin_s, sent = setting["origin_s"], 0
     while True:
         due = traffic.count_before(max(0.0, time.time() - origin_s))
         if due > sent:
             for partition, line in _lines(road, sent, due, origin_s + traffic.stamps_s(sent, due)):
-                _send(producer, setting["topic"], line, partition)
+                send(made, setting["topic"], line, partition)
             sent = due
-        producer.poll(0)
+        made.poll(0)
         time.sleep(STEP_S)
-
-
-def _send(producer: Any, topic: str, line: str, partition: int) -> None:
-    while True:
-        try:
-            producer.produce(topic, line, partition=partition)
-            return
-        except BufferError:  # the broker is slower than the traffic: then this is the traffic
-            producer.poll(0.01)
 
 
 def _lines(road: LinearRoad, first: int, last: int, stamps_s: np.ndarray[Any, Any]) -> list[tuple[int, str]]:

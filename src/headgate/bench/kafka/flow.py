@@ -9,6 +9,7 @@ import time
 import uuid
 from pathlib import Path
 
+from headgate.bench.kafka import topics
 from headgate.bench.kafka.feeder import PARTITIONS
 
 
@@ -16,16 +17,10 @@ class KafkaFlow:
     """From its making until `stop`, reports at `rate` go into `topic`."""
 
     def __init__(self, address: str, rate: str, seed: int, folder: Path) -> None:
-        from confluent_kafka.admin import AdminClient, NewTopic
-
         self.address = address
         self.topic = f"reports-{uuid.uuid4().hex[:12]}"
         self.origin_s = time.time()
-        self._admin = AdminClient({"bootstrap.servers": address})
-        for answer in self._admin.create_topics(
-            [NewTopic(self.topic, PARTITIONS, 1, config={"message.timestamp.type": "LogAppendTime"})]
-        ).values():
-            answer.result()
+        topics.create(address, self.topic, PARTITIONS)
         setting = folder / f"{self.topic}.json"
         setting.write_text(
             json.dumps({"address": address, "topic": self.topic, "rate": rate, "seed": seed, "origin_s": self.origin_s})
@@ -43,4 +38,4 @@ class KafkaFlow:
     def stop(self) -> None:
         self._feeder.terminate()
         self._feeder.wait()
-        self._admin.delete_topics([self.topic])
+        topics.delete(self.address, self.topic)
