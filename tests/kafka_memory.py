@@ -16,6 +16,7 @@ class MemoryCluster:
             Partition(topic, number): [] for topic, count in topics.items() for number in range(count)
         }
         self.first: dict[Partition, int] = {}
+        self.sizes: dict[Partition, int] = {}
         self.requests = 0
 
     def append(self, partition: Partition, *stamps_s: float) -> None:
@@ -38,6 +39,11 @@ class MemoryCluster:
     def begins_at(self, partitions: Iterable[Partition], times_s: Iterable[float]) -> list[Positions]:
         wanted = [each for each in partitions if each in self.stamps]
         return [self._begins_at(wanted, at_s) for at_s in times_s]
+
+    def sample(self, positions: Positions) -> dict[Partition, list[int]]:
+        """The first records from there on; without a size there are none to be had."""
+        self.requests += 1
+        return {each: [self.sizes[each]] * 3 for each in positions if each in self.sizes}
 
     def _begins_at(self, partitions: list[Partition], at_s: float) -> Positions:
         self.requests += 1

@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from headgate.engine.coordinator import Coordinator
 from headgate.engine.progress import parse_progress
 from headgate.engine.query import GatedQuery
 from headgate.engine.session import local_cores, local_slots, session
+from headgate.engine.stragglers import StragglerWatch
 from headgate.engine.worker import Worker
 from headgate.errors import BadParameter, HeadgateError, UnsupportedSpark
 from headgate.metrics.recorder import Recorder
@@ -40,6 +42,8 @@ from headgate.metrics.runs import new_run
 from headgate.metrics.status import QueryStatus, status_of
 from headgate.sources import options, probe
 from headgate.sources.gate import FORMAT as GATE_FORMAT
+from headgate.state.backup import Backup
+from headgate.state.protection import Protection
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -91,17 +95,20 @@ class Headgate:
         self.admission = admission
         self.recorder = Recorder(new_run() if records is None else records)
         self._pools = internals.Pools(self.spark)
+        self._stragglers = StragglerWatch(internals.StatusStore(self.spark))
         time_sliced = (self._local_slots or 0) >= 2 * self.cores
         dispatcher = Dispatcher(self.cores, find_policy(self.policy), self.policy, time_sliced=time_sliced)
         self._coordinator = Coordinator(dispatcher, self._apply_shares, self._record, socket_dir)
         self._queries: dict[str, GatedQuery] = {}
         self._state_dirs: dict[str, str | None] = {}
+        self._checkpoints: dict[str, str] = {}
         self._numbers = itertools.count(1)
         self._starting = threading.RLock()
         self._temporary: dict[str, tempfile.TemporaryDirectory[str]] = {}
         self._closed = False
         self._wanted_shares: dict[str, Share] = {}
         self._worker = Worker("headgate-worker")
+        self._bookkeeper = Worker("headgate-bookkeeper")  # it asks Spark about tasks and may have to wait for that
         self._register_sources()
         self._listener = internals.LightListener(self._on_progress, self._on_terminated)
         self._listener.attach(self.spark)
@@ -150,6 +157,7 @@ class Headgate:
         slo: float = DEFAULT_SLO,
         admission: str | None = None,
         to_table: str | None = None,
+        backup: Backup | None = None,
     ) -> GatedQuery:
         """Start a query with a promise: `slo` of its records have their result within `deadline` of their arrival.
 
@@ -158,6 +166,7 @@ class Headgate:
         :param slo: the share of records that must be in time, between 0 and 1.
         :param admission: another rule for this query alone.
         :param to_table: call ``writer.toTable(to_table)`` instead of ``writer.start()``.
+        :param backup: keep its state in erasure-coded fragments, saved while it runs.
         """
         promise = parse_promise(deadline, slo)
         rule_name = admission or self.admission
@@ -165,11 +174,19 @@ class Headgate:
         gates = writers.gates_of(writer)
         if rule_name != "observe":
             writers.check_trigger(writer, deadline)
+        if backup is not None and writers.name_of(writer) is None:
+            raise BadParameter(
+                "queryName", None, "a backup is found again by the name of its query", 'add .queryName("orders")'
+            )
         with self._starting:
             self._check_open()
             name = self._name_of(writer)
             config = GateConfig(name, promise, rule, rule_name)
-            return self._start(writer, config, gates, to_table)
+            protection = None if backup is None else Protection(backup, name)
+            query = self._start(writer, config, gates, to_table, protection)
+            if protection is not None:
+                protection.begin(self._checkpoints[name])
+            return query
 
     @property
     def queries(self) -> dict[str, GatedQuery]:
@@ -211,6 +228,7 @@ class Headgate:
                 steps.callback(folder.cleanup)
             steps.callback(self.recorder.close)
             steps.callback(self._worker.finish, timeout_s=2.0)
+            steps.callback(self._bookkeeper.finish, timeout_s=2.0)
             steps.callback(self._coordinator.stop)
             steps.callback(self._listener.detach, self.spark)
             steps.callback(self._stop_queries)
@@ -226,10 +244,12 @@ class Headgate:
     # ---- starting
 
     def _start(
-        self, writer: DataStreamWriter, config: GateConfig, gates: list[str], to_table: str | None
-    ) -> GatedQuery:
+        self, writer: DataStreamWriter, config: GateConfig, gates: list[str], to_table: str | None,
+        protection: Protection | None,
+    ) -> GatedQuery:  # fmt: skip
         name = config.name
         checkpoint = internals.qualified(self.spark, self._checkpoint_of(writer, name))
+        self._checkpoints[name] = checkpoint
         self._state_dirs[name] = model_store.state_dir(checkpoint)
         recoverable = writers.can_recover(writer)
         query = GatedQuery(
@@ -238,6 +258,7 @@ class Headgate:
             lost_its_gate=lambda failure: recoverable and not self._closed and internals.lost_its_gate(failure),
             summary=lambda: self.recorder.summaries().get(name),
             batches=lambda: self.recorder.batches(name),
+            protection=protection,
         )
         self._queries[name] = query
         if self._closed:
@@ -321,11 +342,14 @@ class Headgate:
             self._worker.post(lambda: self._pools.apply(self._wanted_shares))
 
     def _record(self, record: BatchRecord, arrivals: Arrivals) -> None:
-        self._worker.post(lambda: self.recorder.add(record, arrivals))
+        self._bookkeeper.post(lambda: self._keep(record, arrivals))
         state = self._coordinator.dispatcher.queries.get(record.query)
         if state is not None and record.batch_id % SAVE_EVERY_BATCHES == SAVE_EVERY_BATCHES - 1:
             folder, cost = self._state_dirs.get(record.query), state.cost
             self._worker.post(lambda: model_store.save(folder, cost))
+
+    def _keep(self, record: BatchRecord, arrivals: Arrivals) -> None:
+        self.recorder.add(replace(record, tasks=self._stragglers.times_of(record)), arrivals)
 
     def _on_progress(self, event: dict[str, Any]) -> None:
         progress = parse_progress(event)
@@ -351,6 +375,8 @@ class Headgate:
             del self._queries[query.name]
             cost = self._coordinator.call(lambda: self._end(query.name)) if self._coordinator.alive else None
             folder = self._state_dirs.pop(query.name)
+            del self._checkpoints[query.name]
+        query.end_backups()
         if cost is not None and cost.batches:
             model_store.save(folder, cost)
         self._worker.post(lambda: self._pools.forget(query.name))

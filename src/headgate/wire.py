@@ -7,6 +7,7 @@ that it has read the key. Messages are JSON, never pickles.
     gate -> coordinator   {"op": "hello", "gate": ID, "pid": N, "proof": HMAC}
                           {"op": "ask", "rows": N | null, "age_s": S | null, "whole": true}
                           {"op": "took", "rows": N, "left": N, "arrivals": [[first_s, step_s, count], …], "skipped": N}
+                          {"op": "planned", "shares": [TEXT, …]}                          what each task will read
                           {"op": "bye"}
     coordinator -> gate   {"query": NAME, "state_dir": PATH, "started_at_s": S}           to hello
                           | {"unknown": true}

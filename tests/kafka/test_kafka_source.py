@@ -11,7 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter
 
 from headgate import Headgate
+from headgate.sources.kafka.config import KafkaConfig
 from headgate.sources.kafka.feed import GONE_AFTER_S
+from headgate.sources.kafka.positions import Partition
+from headgate.sources.kafka.sizes import SAMPLE_ROWS, Sampler
 from tests.kafka.conftest import MakeTopic, Topic, read, read_with_spark
 from tests.spark.conftest import Collected, named, until
 from tests.spark.test_failing_open import Gates
@@ -246,6 +249,43 @@ def test_trimmed_records(hg: Headgate, topic: MakeTopic, tmp_path: Path) -> None
 def test_a_topic_that_is_not_there(hg: Headgate, topic: MakeTopic) -> None:
     query, _ = gated(hg, read(hg, topic(1), subscribe="no-such-topic"))
     assert "no-such-topic" in failure_of(query)
+
+
+def test_the_partitions_of_the_slowest_task_are_named(hg: Headgate, topic: MakeTopic) -> None:
+    made = topic(2)
+    for partition in (0, 1):
+        made.produce(range(100), partition=partition)
+    query, _ = gated(hg, read(hg, made, minPartitions=2))
+    until(lambda: query.batches)
+    first = query.batches[0]
+    assert first.shares == (f"{made.name}-0[0:100]", f"{made.name}-1[0:100]")
+    assert first.tasks is not None and first.tasks.count == 2
+    assert first.tasks.slowest_read in first.shares
+
+
+def test_sizes_are_learnt_from_records_that_wait(topic: MakeTopic) -> None:
+    made = topic(3)
+    made.produce(["x" * 10] * 400, partition=0)  # as key and as value
+    made.produce(["x" * 1_000] * 400, partition=1)
+    config = KafkaConfig.parse({"kafka.bootstrap.servers": made.broker.address, "subscribe": made.name})
+    sample, starts = Sampler(config), {Partition(made.name, number): 0 for number in range(3)}
+    for _ in range(2):  # with one consumer
+        found = sample(starts)
+        assert {each.number: set(sizes) for each, sizes in found.items()} == {0: {20}, 1: {2_000}, 2: set()}
+        assert all(len(sizes) <= SAMPLE_ROWS for sizes in found.values())
+    assert sample({Partition(made.name, 0): 399}) == {Partition(made.name, 0): [20]}
+    assert sample({Partition("there-is-no-such-topic", 0): 0}) == {Partition("there-is-no-such-topic", 0): []}
+
+
+def test_in_bytes_the_largest_records_come_first(hg: Headgate, topic: MakeTopic) -> None:
+    made, sink = topic(2), Collected()
+    made.produce(["x"] * 300, partition=0)
+    made.produce(["x" * 2_000] * 100, partition=1)
+    df = read(hg, made, backlogUnit="bytes", maxOffsetsPerTrigger=90).select("partition")
+    query = hg.start(named(df, "weighed", sink).trigger(availableNow=True), deadline="5s")
+    assert query.awaitTermination(60)
+    assert {row[0] for row in sink.batches[0]} == {1}
+    assert sorted(row[0] for row in sink.rows) == [0] * 300 + [1] * 100
 
 
 SECRET = "a-secret-for-tests"

@@ -81,7 +81,11 @@ class Sink:
 
 def write_file(folder: Path, number: int) -> None:
     rows = [
-        {"k": (number * 7 + row) % KEYS, "v": number * ROWS + row, "t": f"2026-01-01 00:00:{number:02d}"}
+        {
+            "k": (number * 7 + row) % KEYS,
+            "v": number * ROWS + row,
+            "t": f"2026-01-01 00:{number // 60:02d}:{number % 60:02d}",
+        }
         for row in range(ROWS)
     ]
     hidden = folder / f".{number:03d}.json"

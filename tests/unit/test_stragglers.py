@@ -110,6 +110,11 @@ def test_of_a_joins_two_sources_the_slower_is_told() -> None:
     assert source_stage(sources, POOL, 102.0, 103.0, 100) == sources[1]
 
 
+def test_a_source_that_counts_no_rows_is_known_by_having_none_from_another_stage() -> None:
+    source, next_one = stage(1, rows=0), stage(2, rows=0, shuffled_rows=7, run_s=9.0)
+    assert source_stage([next_one, source], POOL, 102.0, 103.0, 100) == source
+
+
 def test_a_stage_that_is_not_known_yet_is_looked_for_again() -> None:
     log = MemoryTaskLog((stage(), [0.1, 0.2]), late=LOOKS - 1)
     assert StragglerWatch(log).times_of(batch()) is not None

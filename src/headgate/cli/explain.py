@@ -50,7 +50,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def describe(row: dict[str, Any]) -> str:
-    """A batch in three lines."""
+    """A batch in a few lines."""
     clock = time.strftime("%H:%M:%S", time.localtime(row["opened_at_s"])) + f"{row['opened_at_s'] % 1:.3f}"[1:]
     held = ", ".join(
         f"{name.removeprefix('held_').removesuffix('_s')} {format_duration(value)}"
@@ -63,7 +63,7 @@ def describe(row: dict[str, Any]) -> str:
         f"    held {format_duration(row['held_s'])}{f' ({held})' if held else ''};"
         f" took {format_duration(row['duration_s'])}, predicted {format_duration(row['predicted_s'])} ({error:+.0%})"
         f" beside {row['overlap']:.1f} others\n"
-        f"    {_latency(row)}"
+        f"    {_latency(row)}{_tasks(row)}"
     )
 
 
@@ -77,3 +77,15 @@ def _latency(row: dict[str, Any]) -> str:
     late = row["latency_violations"]
     verdict = "all in time" if not late else f"{late:,} of {row['latency_rows']:,} late"
     return f"{text} of {format_duration(row['deadline_s'])}: {verdict}"
+
+
+def _tasks(row: dict[str, Any]) -> str:
+    """A line of its own about the tasks that read the source, where it is known how long they took."""
+    count = row.get("tasks_count")
+    if count is None:
+        return ""
+    slowest, read = format_duration(row["tasks_slowest_s"]), row["tasks_slowest_read"]
+    if count == 1:
+        return f"\n    one task of {slowest}: {read}"
+    median = format_duration(row["tasks_median_s"])
+    return f"\n    {count} tasks: slowest {slowest}, median {median} ({row['tasks_ratio']:.1f} x): {read}"

@@ -1,7 +1,7 @@
 """Events in, answers out: the coordinator's whole logic without sockets, threads, Spark or a clock of its own.
 
     gate asks ──▶ asked() ──▶ Open / Hold / Idle / Pass
-    gate took ──▶ took()
+    gate took ──▶ took(), planned()
     progress  ──▶ finished() ──▶ BatchRecord
     any change of what runs ──▶ shares() for the pools
 
@@ -154,6 +154,12 @@ class Dispatcher:
             state.round.left_rows += left_rows
             state.round.skipped_rows += skipped_rows
             state.round.arrivals.append(arrivals)
+
+    def planned(self, name: str, gate: int, shares: tuple[str, ...]) -> None:
+        """A native gate has spread its part of the batch over tasks; of several plans the last one runs."""
+        running = self.queries[name].round
+        if running is not None:
+            running.shares[gate] = shares
 
     def finished(self, progress: Progress, now: Instant) -> tuple[BatchRecord, Arrivals] | None:
         """Spark reports a batch: learn from it and return its record and arrivals, or None if no gate let it in."""
@@ -374,6 +380,7 @@ def _record(
         left_rows=batch.left_rows,
         skipped_rows=batch.skipped_rows,
         spark_ms=progress.spark_ms,
+        shares=tuple(share for gate in sorted(batch.shares) for share in batch.shares[gate]),
     )
 
 

@@ -140,6 +140,8 @@ class Round:
     """Integral of the number of other running batches over this one's time."""
     joined: set[int] = field(default_factory=set)
     """Gates that have had their turn: one that asks again shows that the batch is over."""
+    shares: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """What each gate's source gave to its tasks, in their order."""
 
     def overlap(self, duration_s: float) -> float:
         return 0.0 if duration_s <= 0 else self.beside_s / duration_s

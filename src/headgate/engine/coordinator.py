@@ -222,7 +222,8 @@ class Coordinator:
         except (OSError, EOFError, ValueError):
             self._drop(peer)
             return
-        handlers = {"ask": self._ask, "took": self._took, "bye": self._bye} if peer.known else {"hello": self._hello}
+        known = {"ask": self._ask, "took": self._took, "planned": self._planned, "bye": self._bye}
+        handlers = known if peer.known else {"hello": self._hello}
         handler = handlers.get(str(message.get("op")))
         if handler is None:
             self._drop(peer)
@@ -278,6 +279,13 @@ class Coordinator:
             left = int(message.get("left", 0))
             skipped = int(message.get("skipped", 0))
             self.dispatcher.took(peer.query, peer.index, int(message["rows"]), left, arrivals, Instant.now(), skipped)
+
+    def _planned(self, peer: Peer, message: wire.Message) -> None:
+        self._guarded("noting a batch's tasks", lambda: self._note_shares(peer, message), None)
+
+    def _note_shares(self, peer: Peer, message: wire.Message) -> None:
+        if peer.query in self.dispatcher.queries:
+            self.dispatcher.planned(peer.query, peer.index, tuple(str(share) for share in message["shares"]))
 
     def _bye(self, peer: Peer, message: wire.Message) -> None:
         self._drop(peer)

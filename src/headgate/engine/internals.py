@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headgate.core.policies import POLICIES, Share
+from headgate.core.tasks import Stage, Task
 from headgate.errors import UnsupportedSpark
 
 if TYPE_CHECKING:
@@ -243,6 +244,98 @@ def _field(owner: Any, name: str) -> Any:
     field = owner.getClass().getDeclaredField(name)
     field.setAccessible(True)
     return field.get(owner)
+
+
+_STATUS_FIELDS = {
+    "StageData": (
+        "stageId", "attemptId", "schedulingPool", "submissionTime", "numTasks", "numCompleteTasks", "inputRecords",
+        "shuffleReadRecords", "executorRunTime",
+    ),
+    "TaskData": ("partitionId", "taskMetrics"),
+    "TaskMetrics": ("executorRunTime",),
+}  # fmt: skip
+"""What is read of Spark's status. Its texts leave zeros out, and a field of another name must not pass for one."""
+
+
+class StatusStore:
+    """Finished stages and their tasks from what Spark keeps for its UI, whether that is shown or not.
+
+    Every field of a Java object is a round trip of py4j; Jackson, which Spark has with it, makes one text of them all.
+    """
+
+    _NEWEST = 200
+    """Stages of one answer at most: others may finish hundreds while one long batch runs."""
+
+    _UNUSED = frozenset({"details", "description", "failureReason", "peakExecutorMetrics", "rddIds"})
+    """What makes up most of a stage's text, and is not looked at."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._context = spark.sparkContext
+        self._store: Any = None
+        self._to_json: Any = None
+        self._by_end: Any = None
+        self._falling: Any = None
+
+    def finished_since(self, at_s: float) -> list[Stage]:
+        """Stages that finished at `at_s` or later, the newest first."""
+        if self._by_end is None:
+            self._open()
+        # The view is read anew each time. It falls, so that `last` is the lower bound.
+        found = json.loads(self._to_json.writeValueAsString(self._by_end.last(int(at_s * 1e3))))
+        if not found:  # before its first stage Spark has no list, and its view stays empty
+            self._by_end = None
+        return [_stage(each["info"]) for each in found if each["info"]["status"] == "COMPLETE"]
+
+    def slowest_first(self, stage: Stage, skip: int, count: int) -> list[Task]:
+        """Of a stage's tasks, so many after those that are skipped; failed attempts come after all others."""
+        found = self._store.taskList(stage.stage_id, stage.attempt, skip, count, self._falling, None)
+        return [_task(each) for each in json.loads(self._to_json.writeValueAsString(found))]
+
+    def _open(self) -> None:
+        if self._to_json is None:
+            self._store = self._context._jsc.sc().statusStore()
+            for name, fields in _STATUS_FIELDS.items():
+                for field in fields:
+                    self._class(f"api.v1.{name}").getDeclaredField(field)
+            self._falling = self._java.org.apache.spark.status.api.v1.TaskSorting.DECREASING_RUNTIME
+            self._to_json = self._mapper()
+        self._by_end = self._store.store().view(self._class("StageDataWrapper"))
+        self._by_end.index("completionTime").reverse().max(self._NEWEST)
+
+    @property
+    def _java(self) -> Any:
+        return self._context._jvm
+
+    def _mapper(self) -> Any:
+        """Texts as short as can be: what is zero or empty is left out."""
+        jackson = self._java.com.fasterxml.jackson
+        mapper = jackson.databind.ObjectMapper()
+        mapper.registerModule(jackson.module.scala.DefaultScalaModule())
+        mapper.setSerializationInclusion(jackson.annotation.JsonInclude.Include.NON_DEFAULT)
+        unused = jackson.annotation.JsonIgnoreProperties.Value.forIgnoredProperties(set(self._UNUSED))
+        mapper.configOverride(self._class("api.v1.StageData")).setIgnorals(unused)
+        return mapper
+
+    def _class(self, name: str) -> Any:
+        return self._store.getClass().getClassLoader().loadClass(f"org.apache.spark.status.{name}")
+
+
+def _stage(info: dict[str, Any]) -> Stage:
+    return Stage(
+        stage_id=info.get("stageId", 0),
+        attempt=info.get("attemptId", 0),
+        pool=info.get("schedulingPool", ""),
+        submitted_at_s=info.get("submissionTime", 0) / 1e3,
+        tasks=info.get("numTasks", 0),
+        succeeded_tasks=info.get("numCompleteTasks", 0),
+        read_rows=info.get("inputRecords", 0),
+        shuffled_rows=info.get("shuffleReadRecords", 0),
+        run_s=info.get("executorRunTime", 0) / 1e3,
+    )
+
+
+def _task(data: dict[str, Any]) -> Task:
+    return Task(data.get("partitionId", 0), data.get("taskMetrics", {}).get("executorRunTime", 0) / 1e3)
 
 
 def qualified(spark: SparkSession, path: str) -> str:

@@ -81,6 +81,12 @@ class QuerySummary:
         ]
         return median(errors) if errors else 0.0
 
+    @property
+    def task_ratio(self) -> float | None:
+        """Median over the recent batches of several tasks: how many times the median task the slowest one took."""
+        ratios = [record.tasks.ratio for record in self.recent if record.tasks is not None and record.tasks.count > 1]
+        return median(ratios) if ratios else None
+
     def quantile_s(self, share: float) -> float | None:
         return self.latencies.quantile(share) if self.latencies.count else None
 
@@ -104,6 +110,7 @@ class QuerySummary:
             "held_s": self.held_s,
             "skipped_rows": self.skipped_rows,
             "model_error": self.model_error,
+            "task_ratio": self.task_ratio,
             "estimated": self.estimated,
             "codes": dict(self.codes),
         }

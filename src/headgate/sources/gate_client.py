@@ -108,6 +108,10 @@ class GateClient:
         message = {"op": "took", "rows": taken.rows, "left": left_rows, "arrivals": taken.arrivals.to_json()}
         self._tell(message | ({"skipped": taken.skipped_rows} if taken.skipped_rows else {}))
 
+    def planned(self, shares: list[str]) -> None:
+        """Tell what each task of the batch will read, in a few words."""
+        self._tell({"op": "planned", "shares": shares})
+
     def wait(self, seconds: float) -> bool:
         """Sleep for so long, or until woken by the coordinator or by its loss: then True."""
         if self._connection is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from headgate.sources.feed import Feed, Offset, RangeReader, Taken
+from headgate.sources.feed import Feed, Offset, Range, RangeReader, Taken
 from headgate.sources.gate_client import GateClient, Nothing, Opened, Verdict, Wait
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ SURPRISE = 1.25
 
 _STATE_PATIENCE_S = 10.0
 """A source with a log of its own cannot begin without knowing where that is."""
+
+_NAMED_PARTS = 3
+"""Of a task's parts, so many are named: a batch may have thousands of files."""
 
 _MIN_REST_S = 0.005
 """A source that promises an arrival right now and has none must not make a busy loop."""
@@ -52,6 +55,10 @@ class GatedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def make_feed(self, state_dir: str | None) -> Feed:
         """Open the source; runs once, in the planning process."""
+        raise NotImplementedError
+
+    def parts_of(self, share: Range) -> list[str]:
+        """The parts of the source that a task reads, by their names; for people who look for a straggler."""
         raise NotImplementedError
 
     def initialOffset(self) -> Offset:  # noqa: N802 (Spark's name)
@@ -85,7 +92,10 @@ class GatedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._take(feed, start, _lesser(verdict.max_rows, self._max_rows)).end
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        return [InputPartition(share) for share in self._opened_feed().ranges(start, end, self._tasks)]
+        shares = self._opened_feed().ranges(start, end, self._tasks)
+        if self._gate is not None:
+            self._gate.planned([_in_short(self.parts_of(share)) for share in shares])
+        return [InputPartition(share) for share in shares]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._read_range(partition.value)
@@ -159,3 +169,8 @@ class GatedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 def _lesser(first: int | None, second: int | None) -> int | None:
     limits = [limit for limit in (first, second) if limit is not None]
     return min(limits, default=None)
+
+
+def _in_short(parts: list[str]) -> str:
+    named = ", ".join(parts[:_NAMED_PARTS])
+    return named if len(parts) <= _NAMED_PARTS else f"{named} and {len(parts) - _NAMED_PARTS} more"

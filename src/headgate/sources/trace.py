@@ -109,6 +109,9 @@ class TraceReader(GatedReader):
     def make_feed(self, state_dir: str | None) -> Feed:
         return TraceFeed(self._traffic, self._rows)
 
+    def parts_of(self, share: Range) -> list[str]:
+        return [f"rows[{share['first']}:{share['last']}]"]
+
 
 class TraceFeed:
     """Offsets are record numbers; `origin_s` is the wall time of the trace's beginning."""

@@ -29,6 +29,13 @@ class Piece(NamedTuple):
     first: int = 0
     end: int | None = None
 
+    @property
+    def title(self) -> str:
+        """The file's name, and its bytes if it is a part of it."""
+        name = self.path.rsplit("/", 1)[-1]
+        whole = self.first == 0 and self.end is None
+        return name if whole else f"{name}[{self.first}:{'' if self.end is None else self.end}]"
+
 
 def cut(entries: Iterable[FileEntry], tasks: int, file_format: FileFormat) -> list[tuple[Piece, int]]:
     """Pieces with their sizes, none of more than a task's fair share, if its file can be cut."""

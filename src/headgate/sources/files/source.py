@@ -19,6 +19,7 @@ from headgate.sources.feed import Feed, Offset, Pending, Range, Taken
 from headgate.sources.files.config import FilesConfig
 from headgate.sources.files.feed import FilesFeed
 from headgate.sources.files.log import FileLog
+from headgate.sources.files.pieces import Piece
 from headgate.sources.files.reader import FileRangeReader
 from headgate.sources.files.schema import arrow_schema, default_schema
 from headgate.sources.options import TASKS, gate_of, positive_int, text_of
@@ -64,6 +65,9 @@ class FilesReader(GatedReader):
                 'start the query with Headgate.start(), or add .option("stateLocation", "/a/folder")',
             )  # fmt: skip
         return LoggedFiles(lambda log: FilesFeed(self._options, FileLog(f"{folder}/files-{log}")))
+
+    def parts_of(self, share: Range) -> list[str]:
+        return [Piece(*piece).title for piece in share["pieces"]]
 
 
 class LoggedFiles:

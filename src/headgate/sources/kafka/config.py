@@ -15,11 +15,12 @@ from headgate.sources.kafka.settings import Settings, shown, translate
 
 ArrivalStamp = Literal["timestamp", "seen"]
 Stragglers = Literal["error", "latest"]
+BacklogUnit = Literal["records", "bytes"]
 
 PATIENCE_S = 120.0
 """How long to wait for a broker, as Spark's source does by default."""
 
-OLDEST = "oldest"
+LBF, OLDEST = "lbf", "oldest"
 
 _REFUSED = {
     "minoffsetspertrigger": "the deadline decides how long a batch waits",
@@ -75,7 +76,9 @@ class KafkaConfig:
     include_headers: bool = False
     patience_s: float = PATIENCE_S
     arrival: ArrivalStamp = "timestamp"
-    compose: str = "lbf"
+    compose: str = LBF
+    backlog_unit: BacklogUnit = "records"
+    """What `lbf` counts, and what tasks have equally much of."""
 
     def __str__(self) -> str:
         return f"Kafka topics {self.subscription} of {shown(self.settings)['bootstrap.servers']}"
@@ -105,6 +108,7 @@ class KafkaConfig:
             patience_s=(_count(given, "kafkaConsumer.pollTimeoutMs") or PATIENCE_S * 1000) / 1000,
             arrival="seen" if _choice(given, "arrival", ("timestamp", "seen")) == "seen" else "timestamp",
             compose=_choice(given, "compose", (*COMPOSITIONS, OLDEST)),
+            backlog_unit="bytes" if _choice(given, "backlogUnit", ("records", "bytes")) == "bytes" else "records",
         )
 
 

@@ -19,7 +19,7 @@ from headgate.core.split import split
 from headgate.errors import BadParameter
 from headgate.sources.feed import Offset, Pending, Range, Taken
 from headgate.sources.kafka.broker import Cluster, DataLost
-from headgate.sources.kafka.config import OLDEST, Beginning, KafkaConfig
+from headgate.sources.kafka.config import LBF, OLDEST, Beginning, KafkaConfig
 from headgate.sources.kafka.curve import ArrivalCurve, Run, merged
 from headgate.sources.kafka.memory import BeginningMemory
 from headgate.sources.kafka.positions import (
@@ -34,6 +34,7 @@ from headgate.sources.kafka.positions import (
     slices_between,
     to_offset,
 )  # fmt: skip
+from headgate.sources.kafka.sizes import RecordSizes
 
 LOOK_S = 0.05
 """Looks at the broker are at least so far apart: each costs it and us about a millisecond."""
@@ -61,10 +62,14 @@ ROWS_PER_TASK = 25_000
 class KafkaFeed:
     """Partitions of topics, each read in order and exactly once."""
 
-    def __init__(self, config: KafkaConfig, cluster: Cluster, memory: BeginningMemory) -> None:
+    def __init__(
+        self, config: KafkaConfig, cluster: Cluster, memory: BeginningMemory, sizes: RecordSizes | None = None
+    ) -> None:
+        """With `sizes` backlogs and tasks are weighed in bytes, without in records."""
         self._config = config
         self._cluster = cluster
         self._memory = memory
+        self._sizes = sizes
         self._there: set[Partition] = set()
         self._ends: Positions = {}
         self._curves: dict[Partition, ArrivalCurve] = defaultdict(ArrivalCurve)
@@ -154,7 +159,7 @@ class KafkaFeed:
             self._curves[partition].forget(position)
 
     def _oldest_s(self, each: Slice, now_s: float) -> float:
-        partition = Partition(each.topic, each.partition)
+        partition = each.where
         return self._curves[partition].stamp_s(each.first, self._ends[partition], now_s)
 
     def _look(self, positions: Positions, now_s: float) -> None:
@@ -229,9 +234,11 @@ class KafkaFeed:
         ends = self._ends
         skipped = self._check_loss(positions, ends)
         slices = slices_between(positions, ends)
+        if self._sizes is not None:
+            self._sizes.refresh({each.where: each.first for each in slices}, now_s)
         taken = self._compose(slices, max_rows, now_s)
         cut = [each._replace(end=each.first + count) for each, count in zip(slices, taken, strict=True) if count]
-        end = self._kept(positions, ends) | {Partition(each.topic, each.partition): each.end for each in cut}
+        end = self._kept(positions, ends) | {each.where: each.end for each in cut}
         return Taken(to_offset(end), rows_in(cut), self._arrivals(cut, now_s), skipped)
 
     def ranges(self, start: Offset, end: Offset, tasks: int) -> Sequence[Range]:
@@ -243,7 +250,7 @@ class KafkaFeed:
         slices = slices_between(first, last)
         rows = rows_in(slices)
         wanted = max(self._config.min_partitions or 1, min(tasks, rows // ROWS_PER_TASK))
-        shares = split([each.end - each.first for each in slices], wanted)
+        shares = split([each.end - each.first for each in slices], wanted, self._weights(slices))
         return [{"slices": [_part(slices[cut.range], cut.first, cut.end) for cut in share]} for share in shares]
 
     def _compose(self, slices: list[Slice], max_rows: int | None, now_s: float) -> list[int]:
@@ -253,15 +260,21 @@ class KafkaFeed:
         elif self._config.compose == OLDEST:
             from_s = min(self._oldest_s(each, now_s) for each in slices)
             taken = compose.oldest(lambda at_s: self._arrived(slices, at_s, now_s), max_rows, from_s, now_s)
+        elif self._config.compose == LBF and (weights := self._weights(slices)) is not None:
+            taken = compose.weighted_lbf(waiting, max_rows, weights)
         else:
             taken = compose.COMPOSITIONS[self._config.compose](waiting, max_rows)
         return [int(count) for count in taken]
+
+    def _weights(self, slices: list[Slice]) -> list[float] | None:
+        """Bytes of a record of each, as far as known; they may be others when a batch is run again: not its rows."""
+        return None if self._sizes is None else self._sizes.weights(each.where for each in slices)
 
     def _arrived(self, slices: list[Slice], at_s: float, now_s: float) -> compose.IntArray:
         """How many of each slice arrived before `at_s`."""
         counts = []
         for each in slices:
-            curve = self._curves[Partition(each.topic, each.partition)]
+            curve = self._curves[each.where]
             counts.append(min(max(curve.arrived_before(at_s, each.end, now_s), each.first), each.end) - each.first)
         return np.array(counts, np.int64) if at_s < now_s else np.array([s.end - s.first for s in slices], np.int64)
 
@@ -273,7 +286,7 @@ class KafkaFeed:
         return Arrivals.of(run for each in runs for run in each)
 
     def _runs(self, each: Slice, now_s: float) -> list[Run]:
-        partition = Partition(each.topic, each.partition)
+        partition = each.where
         return self._curves[partition].runs(each.first, each.end, self._ends[partition], now_s)
 
     @staticmethod

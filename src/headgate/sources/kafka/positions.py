@@ -38,6 +38,13 @@ class Slice(NamedTuple):
     first: int
     end: int
 
+    @property
+    def where(self) -> Partition:
+        return Partition(self.topic, self.partition)
+
+    def __str__(self) -> str:
+        return f"{self.where}[{self.first}:{self.end}]"
+
 
 def to_offset(positions: Mapping[Partition, int]) -> Offset:
     """As Spark's Kafka source writes it, in the order of the names."""

@@ -53,9 +53,9 @@ class KafkaRangeReader:
     config: KafkaConfig
 
     def __call__(self, share: Range) -> Iterator[pa.RecordBatch]:
-        settings = _consumer_settings(self.config)
+        settings = consumer_settings(self.config)
         key = tuple(sorted(settings.items()))
-        consumer, refusal = _IDLE.pop(key) if key in _IDLE else _connect(settings)
+        consumer, refusal = _IDLE.pop(key) if key in _IDLE else connect(settings)
         # Given back only after a clean end: what an interrupted one holds is unknown.
         slices = [Slice(*each) for each in share["slices"]]
         yield from SliceReading(consumer, refusal, self.config, slices).batches()
@@ -63,7 +63,7 @@ class KafkaRangeReader:
         _IDLE[key] = consumer, refusal
 
 
-def _connect(settings: dict[str, Any]) -> tuple[Consumer, Refusal]:
+def connect(settings: dict[str, Any]) -> tuple[Consumer, Refusal]:
     from confluent_kafka import Consumer
 
     refusal = Refusal()
@@ -71,7 +71,7 @@ def _connect(settings: dict[str, Any]) -> tuple[Consumer, Refusal]:
         return Consumer(settings | {"error_cb": refusal.note}), refusal
 
 
-def _consumer_settings(config: KafkaConfig) -> dict[str, Any]:
+def consumer_settings(config: KafkaConfig) -> dict[str, Any]:
     """What reading exact ranges needs; the user's settings may override how fetching is tuned, not what is promised."""
     tuned = {
         "client.id": "headgate",

@@ -13,9 +13,10 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from headgate.errors import BadParameter, HeadgateError
-from headgate.sources.feed import Feed
+from headgate.sources.feed import Feed, Range
 from headgate.sources.kafka.config import KafkaConfig
 from headgate.sources.kafka.memory import BeginningMemory, FileMemory, ForgetfulMemory
+from headgate.sources.kafka.positions import Slice
 from headgate.sources.kafka.reader import KafkaRangeReader
 from headgate.sources.options import TASKS, gate_of, positive_int, text_of
 from headgate.sources.reader import GatedReader
@@ -24,7 +25,7 @@ FORMAT = "headgate-kafka"
 
 
 class KafkaSource(DataSource):
-    """Options as in Spark's Kafka source, and `arrival`, `compose`, `stateLocation`."""
+    """Options as in Spark's Kafka source, and `arrival`, `compose`, `backlogUnit`, `stateLocation`."""
 
     @classmethod
     def name(cls) -> str:
@@ -81,8 +82,13 @@ class KafkaReader(GatedReader):
     def make_feed(self, state_dir: str | None) -> Feed:
         from headgate.sources.kafka.broker import Broker
         from headgate.sources.kafka.feed import KafkaFeed
+        from headgate.sources.kafka.sizes import RecordSizes, Sampler
 
-        return KafkaFeed(self._config, Broker(self._config), self._memory(self._state_location or state_dir))
+        sizes = RecordSizes(Sampler(self._config)) if self._config.backlog_unit == "bytes" else None
+        return KafkaFeed(self._config, Broker(self._config), self._memory(self._state_location or state_dir), sizes)
+
+    def parts_of(self, share: Range) -> list[str]:
+        return [str(Slice(*each)) for each in share["slices"]]
 
     def _memory(self, folder: str | None) -> BeginningMemory:
         """Sources of one query that read the same topics begin at the same place: they may share a file."""
