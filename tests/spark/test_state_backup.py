@@ -24,7 +24,7 @@ from tests.spark.conftest import until
 
 pytestmark = pytest.mark.spark
 
-FILES, ROWS, KEYS = 16, 60, 25
+FILES, ROWS, KEYS = 10, 60, 25
 SCHEMA = "k long, v long, t timestamp"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
@@ -268,7 +268,8 @@ def test_one_line_of_the_api_protects_a_query(spark: SparkSession, tmp_path: Pat
     for number in (0, 3):
         shutil.rmtree(places[number])
     manifest = backup.restore("totals", str(tmp_path / "restored"))
-    assert manifest.batch == saved.batch == max(sink.batches)  # the last backup is made when the query ends
+    assert manifest.batch == saved.batch  # the last backup is made when the query ends
+    sink.back_to(manifest.batch)
     with Headgate(spark, records=tmp_path / "batches.jsonl") as hg:
         start(hg, tmp_path / "restored")
         until(lambda: sum(row[1] for row in sink.newest_by_key().values()) >= FILES * ROWS)
@@ -295,5 +296,8 @@ def test_what_is_wrong_with_the_places_is_said_before_the_query_starts(spark: Sp
     with Headgate(spark, records=tmp_path / "batches.jsonl") as hg:
         df = hg.gate(spark.readStream.format("rate").load())
         with pytest.raises(BadParameter, match="shared key"):
-            hg.start(df.writeStream.format("noop"), deadline="1s", backup=Backup(["http://localhost:1"]))
+            named = df.writeStream.format("noop").queryName("named")
+            hg.start(named, deadline="1s", backup=Backup(["http://localhost:1"]))
+        with pytest.raises(BadParameter, match="name of its query"):
+            hg.start(df.writeStream.format("noop"), deadline="1s", backup=Backup([str(tmp_path / "place")]))
         assert not hg.queries

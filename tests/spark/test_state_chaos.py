@@ -44,7 +44,7 @@ from tests.spark.test_state_backup import (
 
 pytestmark = pytest.mark.spark
 
-ROUNDS = int(os.environ.get("HEADGATE_ROUNDS", "5"))
+ROUNDS = int(os.environ.get("HEADGATE_ROUNDS", "4"))
 LINE, SECRET, CODE = Line("chaos", "query"), Keys("a secret key"), Code(4, 2)
 
 

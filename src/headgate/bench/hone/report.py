@@ -64,35 +64,31 @@ def _lead(
 
 
 def targets(results: Results) -> list[Target]:
-    """The paper's own figures: the largest reduction over its settings, on average over seeds."""
+    """The paper says "up to", of one run of each setting: here the best setting of each seed, and the median seed."""
     return [
-        _target(results, "Largest backlog under round robin’s, best setting", "max_backlog", None, BACKLOG_REDUCTION),
-        _target(results, "Average delay less than round robin’s, best rate", "delay_s", "rate", DELAY_REDUCTION),
+        _target(results, "Largest backlog under round robin’s, up to", "max_backlog", None, BACKLOG_REDUCTION),
+        _target(results, "Average delay under round robin’s, up to, over rates", "delay_s", "rate", DELAY_REDUCTION),
         _target(
-            results, "Average delay less than round robin’s, best number of queues", "delay_s", "queues",
+            results, "Average delay under round robin’s, up to, over numbers of queues", "delay_s", "queues",
             DELAY_REDUCTION_QUEUES,
         ),
     ]  # fmt: skip
 
 
 def _target(results: Results, measure: str, key: str, varied: str | None, bound: float) -> Target:
-    best: tuple[float, str, np.ndarray[Any, Any]] | None = None
+    samples = []
     for ours in _settings(results, "lbf", varied):
-        theirs = _same(results, ours, "rrb")
-        found = reduction(ours[key], theirs[key])
         where = f"{ours['queues']} queues, {ours['rate']:,} tuples/s each"
-        if best is None or found.mean() > best[0]:
-            best = float(found.mean()), where, found
-    if best is None:
-        return Target(measure, bound, True, "share")
-    samples = [Sample(0, best[0], best[1])]
-    return make_target(measure, bound, True, "share", samples, lambda values: values[0], best[1])
+        found = reduction(ours[key], _same(results, ours, "rrb")[key])
+        samples += [Sample(seed, float(value), where) for seed, value in enumerate(found)]
+    return make_target(measure, bound, True, "share", samples, max, "the best setting of each seed")
 
 
 def _how_to_read() -> Html:
     return note(
-        "A reduction is made seed by seed on the same arrivals and averaged. The paper’s round robin also serves empty "
-        "queues; one that skips them is drawn beside it, since nobody would build the other."
+        "A reduction is made seed by seed on the same arrivals. The paper’s figures are the largest over its settings, "
+        "of one run each, and so are these, once for every seed. Its round robin also serves empty queues; one that "
+        "skips them is drawn beside it, since nobody would build the other."
     )
 
 
