@@ -14,35 +14,42 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="few sizes, two repeats: half a minute")
     parser.add_argument("--repeats", type=int, metavar="N", help="of every figure (default 5)")
     parser.add_argument("--bandwidth", type=float, default=50.0, metavar="MB/S", help="of every place (default 50)")
-    parser.add_argument("--spark", action="store_true", help="also a running query with 200 MB of state, minutes")
-    parser.add_argument("--phases", type=int, default=4, metavar="N", help="with --spark: pairs of phases (default 4)")
-    parser.add_argument("--seconds", type=float, default=30.0, metavar="S", help="with --spark: a phase (default 30)")
+    parser.add_argument("--spark", action="store_true", help="instead a running query with 200 MB of state; 10 minutes")
+    parser.add_argument("--groups", type=int, default=3, metavar="N", help="with --spark: of four phases (default 3)")
+    parser.add_argument("--seconds", type=float, default=25.0, metavar="S", help="with --spark: a phase (default 25)")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
 
 
 def run(parsed: argparse.Namespace) -> Any:
-    from dataclasses import replace
-
     from headgate.bench.report.targets_table import found, required
-    from headgate.bench.state.programme import QUICK, Programme
     from headgate.bench.state.report import targets, write_report
-    from headgate.bench.state.study import study
 
-    programme = replace(QUICK if parsed.quick else Programme(), bandwidth_mb_s=parsed.bandwidth)
-    if parsed.repeats:
-        programme = replace(programme, repeats=parsed.repeats)
-    results = study(programme, _say)
-    if parsed.spark:
-        from headgate.bench.state.on_spark import on_spark
-
-        results["spark"] = on_spark(parsed.phases, parsed.seconds, _say)
     folder = Path(parsed.out)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "results.json").write_text(json.dumps(results))
+    path = folder / "results.json"
+    results = json.loads(path.read_text()) if path.exists() else {}
+    results |= _on_spark(parsed) if parsed.spark else _study(parsed)
+    path.write_text(json.dumps(results))
     for target in [] if parsed.json else targets(results):
         print(f"{target.measure}: {found(target)} (required {required(target)}): {target.verdict}")
     _say(f"report: {write_report(results, folder / 'report.html')}")
     return results
+
+
+def _study(parsed: argparse.Namespace) -> dict[str, Any]:
+    from dataclasses import replace
+
+    from headgate.bench.state.programme import QUICK, Programme
+    from headgate.bench.state.study import study
+
+    programme = replace(QUICK if parsed.quick else Programme(), bandwidth_mb_s=parsed.bandwidth)
+    return study(replace(programme, repeats=parsed.repeats or programme.repeats), _say)
+
+
+def _on_spark(parsed: argparse.Namespace) -> dict[str, Any]:
+    from headgate.bench.state.on_spark import on_spark
+
+    return {"spark": on_spark(parsed.groups, parsed.seconds, _say)}
 
 
 def _say(text: str) -> None:

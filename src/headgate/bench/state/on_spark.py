@@ -1,4 +1,4 @@
-"""What backups cost a running query: a stream-stream join whose state grows beyond 200 MB, with and without them."""
+"""What backups cost a running query: a stream-stream join with more than 200 MB of state, with and without them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headgate.bench.state.programme import MB, Results, Say
 from headgate.state.backup import Backup
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 ROWS_PER_BATCH = 8_000
-STATE_BYTES = 200 * MB
+STATE_BATCHES = 50
+"""A row is kept for so many batches: about 230 MB in all."""
+SETTLED = 1.3
+"""The state is full and its files are of every age after so many times these batches."""
 QUERY = "joined"
 EVERY_S = 5.0
 """Six times as often as by default, so that a phase has several backups."""
@@ -28,15 +31,15 @@ BUILDING_S = 900.0
 PLACES = 10
 
 
-def on_spark(phases: int, seconds: float, say: Say) -> Results:
-    """Phases with and without backups in turns, after the state has grown; then a restore, and the query goes on."""
+def on_spark(groups: int, seconds: float, say: Say) -> Results:
+    """Phases with and without backups in turns, once the state is full; then a restore, and the query goes on."""
     folder = Path(tempfile.mkdtemp(prefix="headgate-state-"))
     backup = Backup([str(folder / f"place-{number}") for number in range(PLACES)], every=EVERY_S)
     try:
         with _spark() as spark:
             query = _start(spark, folder / "checkpoint")
-            _build(query, folder, say)
-            measured = _phases(query, backup, folder, phases, seconds, say)
+            _build(query, say)
+            measured = _phases(query, backup, folder, groups, seconds, say)
             query.stop()
             for number in range(3):
                 shutil.rmtree(folder / f"place-{number}")
@@ -67,8 +70,10 @@ def _spark() -> Iterator[SparkSession]:
 def _start(spark: SparkSession, checkpoint: Path) -> StreamingQuery:
     left = _side(spark, "l")
     right = _side(spark, "r")
-    near = "lkey = rkey AND rtime >= ltime AND rtime <= ltime + INTERVAL 1 HOUR"
     from pyspark.sql.functions import expr
+
+    width = f"INTERVAL {STATE_BATCHES} SECONDS"
+    near = f"lkey = rkey AND rtime BETWEEN ltime - {width} AND ltime + {width}"
 
     joined = left.join(right, expr(near))
     writer = joined.writeStream.format("noop").outputMode("append").queryName(QUERY)
@@ -84,52 +89,50 @@ def _side(spark: SparkSession, name: str) -> DataFrame:
     columns = source.select(
         source.value.alias(f"{name}key"), source.timestamp.alias(f"{name}time"), noise.alias(f"{name}noise")
     )
-    return columns.withWatermark(f"{name}time", "1 hour")
+    return columns.withWatermark(f"{name}time", "0 seconds")  # every batch of this source is a second later
 
 
-def _build(query: StreamingQuery, folder: Path, say: Say) -> None:
-    """Until the state is large: its files, as the checkpoint has them."""
-    give_up_s, told = time.monotonic() + BUILDING_S, 0
-    while (size := _state_bytes(folder / "checkpoint")) < STATE_BYTES:
+def _build(query: StreamingQuery, say: Say) -> None:
+    """Until as many rows leave the state as come."""
+    give_up_s, wanted = time.monotonic() + BUILDING_S, int(STATE_BATCHES * SETTLED)
+    while (done := _batch(query)) < wanted:
         if not query.isActive or time.monotonic() > give_up_s:
-            raise RuntimeError(f"the state did not grow: {size / MB:,.0f} MB; {query.exception()}")
-        if size // (50 * MB) > told:
-            told = size // (50 * MB)
-            say(f"state: {size / MB:,.0f} MB")
-        time.sleep(1.0)
+            raise RuntimeError(f"the state did not fill: batch {done} of {wanted}; {query.exception()}")
+        say(f"filling the state: batch {done} of {wanted}")
+        time.sleep(10.0)
 
 
-def _state_bytes(checkpoint: Path) -> int:
-    from headgate.state.folder import LocalFolder
-    from headgate.state.snapshot import Gone, look
-
-    try:
-        snapshot = look(LocalFolder(checkpoint)) if checkpoint.is_dir() else None
-    except Gone:
-        return 0
-    return 0 if snapshot is None else sum(seen.length for seen in snapshot.files.values())
+def _batch(query: StreamingQuery) -> int:
+    return int(query.recentProgress[-1]["batchId"]) if query.recentProgress else 0
 
 
-def _phases(query: StreamingQuery, backup: Backup, folder: Path, phases: int, seconds: float, say: Say) -> Results:
-    """With, without, without, with: the state grows, and so do the batches."""
-    times: dict[str, list[float]] = {"with": [], "without": []}
-    saves: list[dict[str, Any]] = []
-    for phase in range(2 * phases):
-        kind = "with" if phase % 4 in (0, 3) else "without"
-        protection = Protection(backup, QUERY)
-        if kind == "with":
-            protection.begin(str(folder / "checkpoint"))
-        began = query.recentProgress[-1]["batchId"]
-        time.sleep(seconds)
-        batches = [each["durationMs"]["triggerExecution"] for each in query.recentProgress if each["batchId"] > began]
-        protection.stop()
-        times[kind].append(statistics.median(batches) / 1000)
-        if kind == "with":
+def _phases(query: StreamingQuery, backup: Backup, folder: Path, groups: int, seconds: float, say: Say) -> Results:
+    """With, without, without, with, as often as there are groups: what drifts with time cancels out in each of them."""
+    found = []
+    for group in range(groups):
+        times: dict[str, list[float]] = {"with": [], "without": []}
+        saves = {"backups": 0, "coded_mb": 0.0, "took_s": 0.0}
+        for kind in ("with", "without", "without", "with"):
+            protection = Protection(backup, QUERY)
+            if kind == "with":
+                protection.begin(str(folder / "checkpoint"))
+            began = _batch(query)
+            time.sleep(seconds)
+            times[kind] += [
+                each["durationMs"]["triggerExecution"] / 1000
+                for each in query.recentProgress
+                if each["batchId"] > began
+            ]
+            protection.stop()
             status = protection.status
-            saves.append({"backups": status.backups, "took_s": status.took_s, "coded_mb": status.coded_bytes / MB})
-        say(f"{kind} backups: {times[kind][-1]:.2f} s per batch, {len(batches)} batches")
-    ratios = [one / other for one, other in zip(times["with"], times["without"], strict=True)]
-    return {"batch_s": times, "ratios": ratios, "saves": saves}
+            saves["backups"] += status.backups
+            saves["coded_mb"] += status.coded_bytes / MB
+            saves["took_s"] = max(saves["took_s"], status.took_s)
+        means = {kind: statistics.fmean(values) for kind, values in times.items()}
+        found.append({"batch_s": times, "ratio": means["with"] / means["without"], **saves})
+        told = f"{means['with']:.2f} s per batch with backups, {means['without']:.2f} s without"
+        say(f"group {group + 1} of {groups}: {told}")
+    return {"groups": found}
 
 
 def _goes_on(spark: SparkSession, checkpoint: Path, batch: int) -> bool:
