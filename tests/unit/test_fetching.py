@@ -6,12 +6,14 @@ import subprocess
 import sys
 import threading
 import tracemalloc
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from headgate.bench.state.checkpoints import make_checkpoint
-from headgate.state.catalog import Catalog
+from headgate.state.catalog import Catalog, TooFewBlocks
 from headgate.state.code import Code
 from headgate.state.folder import LocalFolder
 from headgate.state.keys import Line
@@ -21,6 +23,7 @@ from headgate.state.saving import Saver
 from headgate.state.stores.folder import FolderStore
 from headgate.state.stores.memory import MemoryStore
 from headgate.state.stores.peer import PeerStore
+from headgate.state.stores.port import Chunk
 from headgate.state.tags import Keys
 from tests.checkpoints import contents
 
@@ -56,6 +59,46 @@ def test_places_that_hang_are_not_waited_for(tmp_path: Path) -> None:
     finally:
         for store in stores:
             store.let_go.set()
+    assert contents(tmp_path / "restored") == contents(checkpoint)
+
+
+def test_if_nothing_comes_at_all_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headgate.state.fetching.STALLED_S", 0.3)
+    stores = [HangingStore(f"place-{number}") for number in range(CODE.blocks)]
+    places = Places(stores)
+    Saver(places, LINE, CODE, KEYS).save(LocalFolder(make_checkpoint(tmp_path / "checkpoint", 1_000)))
+    for store in stores:
+        store.answers = 0
+    try:
+        catalog = Catalog(places, LINE, KEYS)
+        with pytest.raises(TooFewBlocks, match=r"nothing came for 0.3 s; 4 blocks are needed, 6 of 6 were there"):
+            restore(catalog, catalog.choose(), str(tmp_path / "restored"))
+    finally:
+        for store in stores:
+            store.let_go.set()
+    assert not (tmp_path / "restored").exists()
+
+
+def test_a_place_that_takes_nothing_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its queue is full while the others wait; then the backup is completed without it."""
+    monkeypatch.setattr("headgate.state.packing.STALLED_S", 0.3)
+    let_go, stores = threading.Event(), [MemoryStore(f"place-{number}") for number in range(CODE.blocks)]
+    put = stores[2].put
+
+    def hang(key: str, chunks: Iterable[Chunk]) -> None:
+        if key.endswith(".fragment"):
+            let_go.wait()
+        put(key, chunks)
+
+    monkeypatch.setattr(stores[2], "put", hang)
+    checkpoint, places = make_checkpoint(tmp_path / "checkpoint", 40_000), Places(stores)
+    try:
+        saved = Saver(places, LINE, CODE, KEYS, cell=512).save(LocalFolder(checkpoint))
+    finally:
+        let_go.set()
+    assert saved is not None and saved.stored == 5 and "took nothing for 0.3 s" in saved.failed["place-2"]
+    catalog = Catalog(places, LINE, KEYS)
+    restore(catalog, catalog.choose(), str(tmp_path / "restored"))
     assert contents(tmp_path / "restored") == contents(checkpoint)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import time
@@ -12,15 +13,16 @@ import fsspec
 import pytest
 
 from headgate.errors import BadParameter
-from headgate.state.stores.folder import FolderStore
+from headgate.state.stores.folder import PART, TORN_S, FolderStore
 from headgate.state.stores.memory import MemoryStore
-from headgate.state.stores.opening import open_place, open_places, without_credentials
+from headgate.state.stores.opening import open_place, open_places
 from headgate.state.stores.peer import PeerStore
 from headgate.state.stores.port import FragmentStore
 from headgate.state.stores.remote import RemoteStore
 from headgate.state.stores.server import FragmentServer
 from headgate.state.stores.signing import CLOCKS_APART_S, Doorkeeper, body_signer, sign
 from headgate.state.tags import Keys
+from headgate.state.urls import without_credentials
 
 KEY = Keys("a shared secret").peers
 
@@ -127,6 +129,16 @@ class TestFolder:
                 store.get(key)
         assert not (tmp_path / "outside").exists()
 
+    def test_what_killed_writers_left_is_swept_away(self, tmp_path: Path) -> None:
+        store = FolderStore(tmp_path)
+        store.put("a/b", [b"x"])
+        old, new = tmp_path / f"a/c.0{PART}", tmp_path / f"a/d.0{PART}"
+        for torn in (old, new):
+            torn.write_bytes(b"half of it")
+        os.utime(old, (time.time() - TORN_S - 1,) * 2)
+        assert store.find() == {"a/b": 1}
+        assert new.exists() and not old.exists()
+
     def test_folders_that_lead_nowhere_are_removed(self, tmp_path: Path) -> None:
         store = FolderStore(tmp_path)
         store.put("a/b/c", [b"x"])
@@ -185,7 +197,7 @@ class TestPeer:
         assert "another key" in str(doorkeeper.refusal("DELETE", "/tree/", other, 1000.0))
         assert "not signed" in str(doorkeeper.refusal("GET", "/tree/", "", 1000.0))
 
-    def test_the_key_is_never_sent(self, server: FragmentServer) -> None:
+    def test_the_key_is_never_sent(self) -> None:
         assert "a shared secret" not in sign(KEY, "GET", "/", 0.0)
         assert KEY.hex() not in sign(KEY, "GET", "/", 0.0)
 

@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import numpy as np
 
@@ -26,6 +26,8 @@ CELLS_WAITING = 3
 
 STALLED_S = 60.0
 """A place that takes nothing for so long is given up."""
+
+LOOK_S = 0.02
 
 Tag = Callable[[int, memoryview], bytes]
 """Makes the tag of a cell from its stripe's number and its content."""
@@ -58,14 +60,34 @@ class Upload:
 
     def send(self, cell: Matrix) -> None:
         """Waits while the place is behind; does nothing once it has failed."""
-        self._put(cell)
+        give_up_s = time.monotonic() + STALLED_S
+        while self.error is None:
+            try:
+                self._cells.put(cell, timeout=0.1)
+                return
+            except queue.Full:
+                if time.monotonic() > give_up_s:
+                    self.give_up()
 
-    def finish(self, until_s: float) -> None:
-        """Wait for the place to say that it has all."""
-        self._put(None)
-        self._thread.join(max(0.0, until_s - time.monotonic()))
-        if self._thread.is_alive():
-            self.error = self.error or f"not done after {STALLED_S:g} s"
+    def end(self) -> bool:
+        """Say that this was all, if the place has room for that; False if it is still behind."""
+        if self.error is None:
+            try:
+                self._cells.put_nowait(None)
+            except queue.Full:
+                return False
+        return True
+
+    def wait(self, until_s: float) -> None:
+        """For the place to say that it has all, unless it has failed already."""
+        if self.error is None:
+            self._thread.join(max(0.0, until_s - time.monotonic()))
+            if self._thread.is_alive():
+                self.error = f"not done after {STALLED_S:g} s"
+
+    def give_up(self) -> None:
+        self.abandon()
+        self.error = f"took nothing for {STALLED_S:g} s"
 
     def abandon(self) -> None:
         self.error = self.error or "abandoned"
@@ -78,17 +100,6 @@ class Upload:
                     self._cells.get_nowait()
                 except queue.Empty:
                     continue
-
-    def _put(self, what: Matrix | None) -> None:
-        give_up_s = time.monotonic() + STALLED_S
-        while self.error is None:
-            try:
-                self._cells.put(what, timeout=0.1)
-                return
-            except queue.Full:
-                if time.monotonic() > give_up_s:
-                    self.abandon()
-                    self.error = f"took nothing for {STALLED_S:g} s"
 
     def _run(self) -> None:
         try:
@@ -167,11 +178,18 @@ class PackWriter:
                 upload.send(cell)
 
 
-def finish_all(uploads: Iterable[Upload]) -> None:
-    """Places that hang are given up together, not one after the other."""
+def finish_all(uploads: Collection[Upload]) -> None:
+    """Places that hang are given up together, not one after the other, and those that do not are none the worse."""
+    until_s = time.monotonic() + STALLED_S
+    behind = [upload for upload in uploads if not upload.end()]
+    while behind and time.monotonic() < until_s:
+        time.sleep(LOOK_S)
+        behind = [upload for upload in behind if not upload.end()]
+    for upload in behind:
+        upload.give_up()
     until_s = time.monotonic() + STALLED_S
     for upload in uploads:
-        upload.finish(until_s)
+        upload.wait(until_s)
 
 
 def pack_files(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,6 +12,9 @@ from headgate.state.stores.port import Chunk
 
 PART = ".part"
 """Ends the name of a file that is being written; nobody lists it."""
+
+TORN_S = 3600.0
+"""A file that nobody has written to for so long, though it is not complete, is what a killed writer left: it goes."""
 
 
 class FolderStore:
@@ -83,11 +87,15 @@ def _files(folder: Path, path: str) -> Iterator[tuple[str, int]]:
         below = f"{path}/{entry.name}" if path else entry.name
         if entry.is_dir():
             yield from _files(folder / entry.name, below)
-        elif not entry.name.endswith(PART):
+        else:
             try:
-                yield below, entry.stat().st_size
+                stat = entry.stat()
             except FileNotFoundError:
                 continue  # deleted meanwhile
+            if not entry.name.endswith(PART):
+                yield below, stat.st_size
+            elif time.time() - stat.st_mtime > TORN_S:
+                (folder / entry.name).unlink(missing_ok=True)
 
 
 def _removed(folder: Path) -> bool:
