@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from headgate.state.folder import LocalFolder
 from headgate.state.places import Places
+from headgate.state.snapshot import look
 from headgate.state.stores.memory import MemoryStore
 from headgate.state.stores.port import Chunk
 
@@ -58,58 +59,82 @@ class GrowingCheckpoint:
         path.write_bytes(content)
 
 
+def grown(root: Path, batches: int = 3) -> GrowingCheckpoint:
+    """A checkpoint with some batches."""
+    made = GrowingCheckpoint(root)
+    for _ in range(batches):
+        made.run_batch()
+    return made
+
+
+def needed_of(checkpoint: GrowingCheckpoint) -> dict[str, bytes]:
+    """What a backup of it must bring back."""
+    snapshot = look(LocalFolder(checkpoint.root))
+    assert snapshot is not None
+    content = contents(checkpoint.root)
+    return {path: content[path] for path in snapshot.files}
+
+
 def contents(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
-class FlakyStore(MemoryStore):
-    """A place that can be made to fail."""
+class CanGoDown:
+    """Put before a store: from the moment on in which it is down it answers nothing, be it in mid-upload."""
 
-    def __init__(self, name: str, host: str | None = None) -> None:
-        super().__init__(name, host)
-        self.down = False
-        self.puts_left: int | None = None
-        """After so many more it fails."""
+    down = False
+    name: str
 
     def put(self, key: str, chunks: Iterable[Chunk]) -> None:
+        super().put(key, self._while_up(chunks))  # type: ignore[misc]
         self._check()
-        if self.puts_left is not None:
-            if self.puts_left <= 0:
-                raise OSError("no space left")
-            self.puts_left -= 1
-        super().put(key, chunks)
 
     def get(self, key: str, start: int = 0, end: int | None = None) -> bytes:
         self._check()
-        return super().get(key, start, end)
+        return super().get(key, start, end)  # type: ignore[misc]
 
     def find(self, prefix: str = "") -> dict[str, int]:
         self._check()
-        return super().find(prefix)
+        return super().find(prefix)  # type: ignore[misc]
 
     def delete(self, key: str) -> None:
         self._check()
-        super().delete(key)
+        super().delete(key)  # type: ignore[misc]
 
-    def wipe(self) -> None:
-        for key in super().find():
-            super().delete(key)
-
-    def damage(self, key: str, at: int) -> None:
-        content = bytearray(super().get(key))
-        content[at % len(content)] ^= 0x55
-        super().put(key, [bytes(content)])
+    def _while_up(self, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+        self._check()
+        for chunk in chunks:
+            yield chunk
+            self._check()
 
     def _check(self) -> None:
         if self.down:
             raise ConnectionRefusedError(f"{self.name} is down")
 
 
+class FlakyStore(CanGoDown, MemoryStore):
+    """A place that can be made to fail."""
+
+    puts_left: int | None = None
+    """After so many more it is full."""
+
+    def put(self, key: str, chunks: Iterable[Chunk]) -> None:
+        if self.puts_left is not None:
+            if self.puts_left <= 0:
+                raise OSError("no space left")
+            self.puts_left -= 1
+        super().put(key, chunks)
+
+    def wipe(self) -> None:
+        for key in MemoryStore.find(self):
+            MemoryStore.delete(self, key)
+
+    def damage(self, key: str, at: int) -> None:
+        content = bytearray(MemoryStore.get(self, key))
+        content[at % len(content)] ^= 0x55
+        MemoryStore.put(self, key, [bytes(content)])
+
+
 def flaky_places(count: int = 10) -> tuple[Places, list[FlakyStore]]:
     stores = [FlakyStore(f"place-{number}") for number in range(count)]
     return Places(stores), stores
-
-
-def fresh_folder(path: Path) -> Path:
-    shutil.rmtree(path, ignore_errors=True)
-    return path

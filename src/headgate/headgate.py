@@ -100,7 +100,6 @@ class Headgate:
         dispatcher = Dispatcher(self.cores, find_policy(self.policy), self.policy, time_sliced=time_sliced)
         self._coordinator = Coordinator(dispatcher, self._apply_shares, self._record, socket_dir)
         self._queries: dict[str, GatedQuery] = {}
-        self._state_dirs: dict[str, str | None] = {}
         self._checkpoints: dict[str, str] = {}
         self._numbers = itertools.count(1)
         self._starting = threading.RLock()
@@ -250,7 +249,6 @@ class Headgate:
         name = config.name
         checkpoint = internals.qualified(self.spark, self._checkpoint_of(writer, name))
         self._checkpoints[name] = checkpoint
-        self._state_dirs[name] = model_store.state_dir(checkpoint)
         recoverable = writers.can_recover(writer)
         query = GatedQuery(
             name=name,
@@ -272,7 +270,7 @@ class Headgate:
         self, writer: DataStreamWriter, config: GateConfig, gates: list[str], to_table: str | None
     ) -> Callable[[], StreamingQuery]:
         """A function that starts the query, the first time and after a crash of its gate."""
-        folder = self._state_dirs[config.name]
+        folder = self._state_dir(config.name)
 
         def launch() -> StreamingQuery:
             with self._starting:
@@ -333,6 +331,11 @@ class Headgate:
             writer.option("checkpointLocation", given)
         return given
 
+    def _state_dir(self, name: str) -> str | None:
+        """Where Headgate keeps what it knows about a query; None if that is nowhere, or the query has ended."""
+        checkpoint = self._checkpoints.get(name)
+        return None if checkpoint is None else model_store.state_dir(checkpoint)
+
     # ---- running
 
     def _apply_shares(self, shares: dict[str, Share]) -> None:
@@ -345,7 +348,7 @@ class Headgate:
         self._bookkeeper.post(lambda: self._keep(record, arrivals))
         state = self._coordinator.dispatcher.queries.get(record.query)
         if state is not None and record.batch_id % SAVE_EVERY_BATCHES == SAVE_EVERY_BATCHES - 1:
-            folder, cost = self._state_dirs.get(record.query), state.cost
+            folder, cost = self._state_dir(record.query), state.cost
             self._worker.post(lambda: model_store.save(folder, cost))
 
     def _keep(self, record: BatchRecord, arrivals: Arrivals) -> None:
@@ -374,7 +377,7 @@ class Headgate:
                 return
             del self._queries[query.name]
             cost = self._coordinator.call(lambda: self._end(query.name)) if self._coordinator.alive else None
-            folder = self._state_dirs.pop(query.name)
+            folder = self._state_dir(query.name)
             del self._checkpoints[query.name]
         query.end_backups()
         if cost is not None and cost.batches:

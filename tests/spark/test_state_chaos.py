@@ -10,7 +10,6 @@ import random
 import shutil
 import threading
 import time
-from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,8 +26,8 @@ from headgate.state.repairing import examine, packs_of, repair
 from headgate.state.restoring import restore
 from headgate.state.saving import Saver
 from headgate.state.stores.folder import FolderStore
-from headgate.state.stores.port import Chunk
 from headgate.state.tags import Keys
+from tests.checkpoints import CanGoDown
 from tests.spark.conftest import until
 from tests.spark.test_state_backup import (
     COMMON,
@@ -48,36 +47,8 @@ ROUNDS = int(os.environ.get("HEADGATE_ROUNDS", "4"))
 LINE, SECRET, CODE = Line("chaos", "query"), Keys("a secret key"), Code(4, 2)
 
 
-class MortalStore(FolderStore):
-    """Out of reach from the moment on in which its user dies, be it in the middle of an upload."""
-
-    dead = False
-
-    def put(self, key: str, chunks: Iterable[Chunk]) -> None:
-        super().put(key, self._while_alive(chunks))
-        self._check()
-
-    def get(self, key: str, start: int = 0, end: int | None = None) -> bytes:
-        self._check()
-        return super().get(key, start, end)
-
-    def find(self, prefix: str = "") -> dict[str, int]:
-        self._check()
-        return super().find(prefix)
-
-    def delete(self, key: str) -> None:
-        self._check()
-        super().delete(key)
-
-    def _while_alive(self, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
-        for chunk in chunks:
-            self._check()
-            yield chunk
-        self._check()
-
-    def _check(self) -> None:
-        if self.dead:
-            raise OSError("its user is dead")
+class MortalStore(CanGoDown, FolderStore):
+    """Out of reach from the moment on in which its user dies."""
 
 
 class DyingWriter:
@@ -92,13 +63,13 @@ class DyingWriter:
 
     def die(self) -> None:
         for store in self._stores:
-            store.dead = True
+            store.down = True
         self._thread.join()
 
     def _run(self) -> None:
         with suppress(HeadgateError, OSError):
             saver = Saver(Places(self._stores), LINE, CODE, SECRET, keep=2)
-            while not self._stores[0].dead:
+            while not self._stores[0].down:
                 if self._checkpoint.is_dir():
                     self.saved += saver.save(LocalFolder(self._checkpoint)) is not None
                 time.sleep(0.01)

@@ -12,22 +12,12 @@ from pathlib import Path
 import pytest
 
 from headgate.cli.main import main
-from headgate.state.folder import LocalFolder
-from headgate.state.snapshot import look
 from headgate.state.stores.folder import FolderStore
 from headgate.state.stores.server import FragmentServer
 from headgate.state.tags import Keys
-from tests.checkpoints import GrowingCheckpoint, contents
+from tests.checkpoints import GrowingCheckpoint, contents, needed_of
 
 SECRET = "a shared secret"
-
-
-@pytest.fixture
-def checkpoint(tmp_path: Path) -> GrowingCheckpoint:
-    made = GrowingCheckpoint(tmp_path / "checkpoint")
-    for _ in range(3):
-        made.run_batch()
-    return made
 
 
 @pytest.fixture
@@ -51,12 +41,6 @@ def save(checkpoint: GrowingCheckpoint, where: list[str]) -> None:
     assert main(["state", "backup", str(checkpoint.root), "--query", "q", *code, *where]) == 0
 
 
-def expected(checkpoint: GrowingCheckpoint) -> dict[str, bytes]:
-    snapshot = look(LocalFolder(checkpoint.root))
-    assert snapshot is not None
-    return {path: content for path, content in checkpoint.content().items() if path in snapshot.files}
-
-
 def test_backup_loss_and_restore(
     checkpoint: GrowingCheckpoint, where: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,7 +52,7 @@ def test_backup_loss_and_restore(
         shutil.rmtree(tmp_path / f"place-{number}")
     into = tmp_path / "restored"
     assert main(["state", "restore", "--query", "q", "--into", str(into), *where]) == 0
-    assert contents(into) == expected(checkpoint)
+    assert contents(into) == needed_of(checkpoint)
     assert main(["state", "restore", "--query", "q", "--into", str(into), *where]) == 2
     assert "there is something already" in capsys.readouterr().err
 

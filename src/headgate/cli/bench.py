@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 from headgate.cli import bench_hone, bench_linear_road, bench_state
+from headgate.cli.say import say
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,10 +64,6 @@ def run(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def _decisions(parsed: argparse.Namespace) -> Any:
     from headgate.bench.decisions import all_rules
 
@@ -80,13 +76,13 @@ def _decisions(parsed: argparse.Namespace) -> Any:
 def _overhead(parsed: argparse.Namespace) -> Any:
     from headgate.bench.overhead import compare
 
-    return _told(parsed, compare(parsed.repeats, parsed.seconds, parsed.warm_up, _say))
+    return _told(parsed, compare(parsed.repeats, parsed.seconds, parsed.warm_up, say))
 
 
 def _coordinator(parsed: argparse.Namespace) -> Any:
     from headgate.bench.overhead import coordinator_load
 
-    result = coordinator_load(parsed.queries, parsed.seconds, _say)
+    result = coordinator_load(parsed.queries, parsed.seconds, say)
     if not parsed.json:
         share, batches = result["coordinator_cpu_share"], result["batches"]
         print(f"{result['queries']} queries, {batches} batches in {result['seconds']:g} s: {share:.2%} of a core")
@@ -96,13 +92,13 @@ def _coordinator(parsed: argparse.Namespace) -> Any:
 def _kafka(parsed: argparse.Namespace) -> Any:
     from headgate.bench.sources import kafka
 
-    return _told(parsed, kafka(parsed.records, parsed.bytes, parsed.partitions, parsed.repeats, _say))
+    return _told(parsed, kafka(parsed.records, parsed.bytes, parsed.partitions, parsed.repeats, say))
 
 
 def _files(parsed: argparse.Namespace) -> Any:
     from headgate.bench.sources import files
 
-    return _told(parsed, files(parsed.rows, parsed.files, parsed.repeats, _say))
+    return _told(parsed, files(parsed.rows, parsed.files, parsed.repeats, say))
 
 
 def _told(parsed: argparse.Namespace, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -115,7 +111,7 @@ def _told(parsed: argparse.Namespace, results: list[dict[str, Any]]) -> list[dic
 def _listing(parsed: argparse.Namespace) -> Any:
     from headgate.bench.sources import listing
 
-    result = listing(parsed.files, parsed.repeats, _say)
+    result = listing(parsed.files, parsed.repeats, say)
     if not parsed.json:
         print(
             f"{result['files']:,} files: first look {result['first_look_s']:.2f} s, then {result['look_s']:.3f} s each"
@@ -133,6 +129,6 @@ def _compare(parsed: argparse.Namespace) -> int:
     old, new = read_results(Path(parsed.old)), read_results(Path(parsed.new))
     rows = compare(old, new)
     for line in warnings(old, new):
-        _say(f"careful: {line}")
+        say(f"careful: {line}")
     print(json.dumps([asdict(row) for row in rows], indent=2) if parsed.json else to_text(rows))
     return 1 if regressed(rows) else 0

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headgate.cli.bench_linear_road import chosen, command_line, minutes, positive, progress
+from headgate.cli.say import say
 
 if TYPE_CHECKING:
     from headgate.bench.hone.programme import Programme
@@ -50,7 +51,7 @@ def _simulated(parsed: argparse.Namespace, folder: Path) -> Any:
     from headgate.bench.hone.report import targets
     from headgate.bench.hone.study import study
 
-    results = study(parsed.seeds, lambda text: print(text, file=sys.stderr, flush=True))
+    results = study(parsed.seeds, say)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / SIMULATED).write_text(json.dumps(results))
     _tell(parsed, targets(results))

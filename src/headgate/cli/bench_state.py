@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
+
+from headgate.cli.say import say
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +38,7 @@ def run(parsed: argparse.Namespace) -> Any:
     path.write_text(json.dumps(results))
     for target in [] if parsed.json else targets(results):
         print(f"{target.measure}: {found(target)} (required {required(target)}): {target.verdict}")
-    _say(f"report: {write_report(results, folder / 'report.html')}")
+    say(f"report: {write_report(results, folder / 'report.html')}")
     return results
 
 
@@ -48,18 +49,14 @@ def _study(parsed: argparse.Namespace) -> dict[str, Any]:
     from headgate.bench.state.study import study
 
     programme = replace(QUICK if parsed.quick else Programme(), bandwidth_mb_s=parsed.bandwidth)
-    return study(replace(programme, repeats=parsed.repeats or programme.repeats), _say)
+    return study(replace(programme, repeats=parsed.repeats or programme.repeats), say)
 
 
 def _on_spark(parsed: argparse.Namespace) -> dict[str, Any]:
     from headgate.bench.state.on_spark import on_spark
 
-    return on_spark(parsed.spark, parsed.groups, parsed.seconds, parsed.every, parsed.pace, _say)
+    return on_spark(parsed.spark, parsed.groups, parsed.seconds, parsed.every, parsed.pace, say)
 
 
 def _name(parsed: argparse.Namespace) -> str:
     return f"{parsed.spark}-paced" if parsed.pace else str(parsed.spark)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

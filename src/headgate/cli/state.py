@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headgate.errors import BadParameter, StateError
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from headgate.state.catalog import Catalog
     from headgate.state.manifest import Manifest
     from headgate.state.packing import Progress
+    from headgate.state.saving import Saved
+    from headgate.state.tags import Keys
 
 PLACES_VARIABLE, KEY_VARIABLE = "HEADGATE_PLACES", "HEADGATE_KEY_FILE"
 
@@ -64,7 +66,10 @@ def _query(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    return int(globals()[f"_{parsed.action}"](parsed))
+    actions = {
+        "backup": _backup, "list": _list, "verify": _verify, "restore": _restore, "repair": _repair, "serve": _serve,
+    }  # fmt: skip
+    return actions[parsed.action](parsed)
 
 
 # ---- actions
@@ -73,23 +78,20 @@ def run(parsed: argparse.Namespace) -> int:
 def _backup(parsed: argparse.Namespace) -> int:
     from headgate.core.durations import parse_duration
     from headgate.state.folder import open_folder
-    from headgate.state.saving import Saved
 
     every_s = None if parsed.every is None else parse_duration(parsed.every, "every")
     folder, saver = open_folder(parsed.checkpoint), _settings(parsed).saver(parsed.query)
     while True:
         with _progress("saving") as tell:
-            saved: Saved | None = saver.save(folder, tell)
+            saved = saver.save(folder, tell)
         print(_told(saved, parsed.query), flush=True)
         if every_s is None:
             return 0
         time.sleep(every_s)
 
 
-def _told(saved: object, query: str) -> str:
-    from headgate.state.saving import Saved
-
-    if not isinstance(saved, Saved):
+def _told(saved: Saved | None, query: str) -> str:
+    if saved is None:
         return f"{query}: nothing was committed since the last backup"
     manifest = saved.manifest
     text = (
@@ -112,10 +114,9 @@ def _list(parsed: argparse.Namespace) -> int:
         print(json.dumps({"backups": rows, "silent": survey.silent}, indent=2))
         return 0
     for row in rows:
-        saved = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(float(str(row["saved_at_s"]))))
-        spare = int(str(row["spare_blocks"]))
+        saved, spare = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row["saved_at_s"])), row["spare_blocks"]
         state = "LOST" if spare < 0 else f"may lose {spare} more of its {row['blocks']} blocks"
-        print(f"{row['line']}  batch {row['batch']}  {saved}  {_bytes(int(str(row['bytes'])))}  {state}")
+        print(f"{row['line']}  batch {row['batch']}  {saved}  {_bytes(row['bytes'])}  {state}")
     for catalog in catalogs:
         for pack, why in catalog.damaged.items():
             print(f"{catalog.line}  batch {pack.batch}  cannot be read: {why}")
@@ -125,7 +126,7 @@ def _list(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _row(catalog: Catalog, manifest: Manifest) -> dict[str, object]:
+def _row(catalog: Catalog, manifest: Manifest) -> dict[str, Any]:
     return {
         "line": str(catalog.line),
         "batch": manifest.batch,
@@ -161,11 +162,10 @@ def _verify(parsed: argparse.Namespace) -> int:
 
 
 def _restore(parsed: argparse.Namespace) -> int:
-    settings = _settings(parsed)
-    catalog = settings.catalog(parsed.query)
-    manifest = catalog.choose(parsed.batch)
     from headgate.state.restoring import restore
 
+    catalog = _settings(parsed).catalog(parsed.query)
+    manifest = catalog.choose(parsed.batch)
     began_s = time.monotonic()
     with _progress("restoring", manifest.bytes) as tell:
         restore(catalog, manifest, parsed.into, tell)
@@ -244,7 +244,7 @@ def _places(parsed: argparse.Namespace) -> list[str]:
     return places
 
 
-def _keys(parsed: argparse.Namespace):  # type: ignore[no-untyped-def]  # Keys is imported lazily
+def _keys(parsed: argparse.Namespace) -> Keys:
     from headgate.state.backup import read_key
     from headgate.state.tags import Keys
 

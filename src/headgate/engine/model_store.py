@@ -6,10 +6,10 @@ import json
 import logging
 import os
 from pathlib import Path
-from urllib.parse import unquote, urlparse
 
 from headgate.core.cost import CostModel
 from headgate.errors import StateError
+from headgate.state.urls import local_path
 
 log = logging.getLogger("headgate")
 
@@ -19,10 +19,8 @@ FOLDER = "headgate"
 
 def state_dir(checkpoint: str) -> str | None:
     """The folder for Headgate's own files of a query, if its checkpoint is on a local disk."""
-    parsed = urlparse(checkpoint)
-    if parsed.scheme not in ("", "file"):
-        return None
-    return str(Path(unquote(parsed.path)) / FOLDER)
+    path = local_path(checkpoint)
+    return None if path is None else str(path / FOLDER)
 
 
 def load(folder: str | None) -> CostModel:

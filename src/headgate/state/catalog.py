@@ -26,7 +26,7 @@ class Holders:
 
     @property
     def missing(self) -> list[int]:
-        return [index for index in range(self.pack.code.blocks) if not self.places.get(index)]
+        return [index for index in range(self.pack.code.blocks) if index not in self.places] if self.pack.length else []
 
     @property
     def spare(self) -> int:

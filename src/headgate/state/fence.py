@@ -33,7 +33,7 @@ class TooFewPlaces(StateError):
     """So few places answer that nothing can be said for sure."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Fence:
     """A writer's claim."""
 

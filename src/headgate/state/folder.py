@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
-from urllib.parse import unquote, urlsplit
 
 from headgate.errors import BadParameter
+from headgate.state.urls import local_path, open_filesystem
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +110,12 @@ class RemoteFolder:
 
 
 def open_folder(checkpoint: str) -> Folder:
-    """A path, a file URL, or a URL that fsspec knows (s3a:// as Hadoop writes it, too)."""
-    parts = urlsplit(checkpoint)
-    if parts.scheme in ("", "file"):
-        path = Path(unquote(parts.path) if parts.scheme else checkpoint).expanduser()
-        if not path.is_dir():
-            raise BadParameter("checkpoint", checkpoint, "is no folder", "name the query's checkpointLocation")
-        return LocalFolder(path)
-    import fsspec
-
-    url = checkpoint.replace("s3a://", "s3://", 1)
-    try:
-        return RemoteFolder(*fsspec.core.url_to_fs(url))
-    except (ImportError, ValueError) as error:
-        raise BadParameter("checkpoint", checkpoint, f"cannot be opened ({error})", "install its driver") from error
+    path = local_path(checkpoint)
+    if path is None:
+        return RemoteFolder(*open_filesystem(checkpoint, "checkpoint"))
+    if not path.is_dir():
+        raise BadParameter("checkpoint", checkpoint, "is no folder", "name the query's checkpointLocation")
+    return LocalFolder(path)
 
 
 def read_all(folder: Folder, path: str) -> bytes:

@@ -11,13 +11,13 @@ import re
 from typing import Any
 
 from headgate.errors import StateError
+from headgate.state.versions import operator_batch
 
-_OPERATOR = re.compile(r"state/\d+/_metadata/v2/\d+")
 _BELOW_STATE = re.compile(r".*/(state/\d+/_stateSchema/.*)")
 
 
 def names_its_place(path: str) -> bool:
-    return _OPERATOR.fullmatch(path) is not None
+    return operator_batch(path) is not None
 
 
 def relocated(content: bytes, root: str, where: str) -> bytes:

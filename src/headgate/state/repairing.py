@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -21,23 +22,25 @@ READING_S = 24 * 3600.0
 """Reading everything takes as long as it takes; single requests have limits of their own."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Health:
     """What reading all blocks of a pack showed."""
 
-    pack: Pack
-    good: dict[int, list[str]] = field(default_factory=dict)
-    """Places by index."""
-    damaged: dict[tuple[int, str], str] = field(default_factory=dict)
+    good: Holders
+    damaged: dict[tuple[int, str], str]
     """Why, by (index, place)."""
 
     @property
+    def pack(self) -> Pack:
+        return self.good.pack
+
+    @property
     def missing(self) -> list[int]:
-        return [index for index in range(self.pack.code.blocks) if index not in self.good] if self.pack.length else []
+        return self.good.missing
 
     @property
     def spare(self) -> int:
-        return len(self.good) - self.pack.raw if self.pack.length else self.pack.check
+        return self.good.spare
 
     def complaint(self, index: int) -> str | None:
         """What was wrong with a block, at the places that had it."""
@@ -52,36 +55,43 @@ def packs_of(manifests: Iterable[Manifest]) -> list[Pack]:
 
 def examine(catalog: Catalog, packs: Iterable[Pack], tell: Progress = lambda count: None) -> dict[PackId, Health]:
     """Read every block at every place, the places in parallel, and check all tags."""
-    health = {pack.id: Health(pack) for pack in packs}
-    work: dict[str, list[tuple[Holders, int]]] = {name: [] for name in catalog.places.stores}
-    for each in health.values():
-        found = catalog.survey.fragments.get(catalog.line, {}).get(each.pack.id, {})
-        for index, at in found.items():
+    work = defaultdict[str, list[tuple[Pack, int]]](list)
+    packs = list(packs)
+    for pack in packs:
+        for index, at in catalog.survey.fragments.get(catalog.line, {}).get(pack.id, {}).items():
             for name in at:
-                work[name].append((Holders(each.pack, {index: [name]}), index))
-    read = {name: [(holders.pack.id, index) for holders, index in items] for name, items in work.items()}
+                work[name].append((pack, index))
     answers = catalog.places.ask(
-        lambda store: [_problem(catalog, store.name, *item, tell) for item in work[store.name]],
-        [name for name in work if work[name]],
+        lambda store: [_problem(catalog, store, pack, index, tell) for pack, index in work[store.name]],
+        list(work),
         patience_s=READING_S,
     )
-    for name, problems in answers.given.items():
-        for (pack, index), problem in zip(read[name], problems, strict=True):
-            if problem is None:
-                health[pack].good.setdefault(index, []).append(name)
-            else:
-                health[pack].damaged[index, name] = problem
-    return health
+    problems = {
+        (pack.id, index, name): problem
+        for name, found in answers.given.items()
+        for (pack, index), problem in zip(work[name], found, strict=True)
+    }
+    return {pack.id: _health(pack, problems) for pack in packs}
 
 
-def _problem(catalog: Catalog, name: str, holders: Holders, index: int, tell: Progress) -> str | None:
+def _health(pack: Pack, problems: Mapping[tuple[PackId, int, str], str | None]) -> Health:
+    good, damaged = defaultdict[int, list[str]](list), {}
+    for (each, index, name), problem in problems.items():
+        if each == pack.id and problem is None:
+            good[index].append(name)
+        elif each == pack.id:
+            damaged[index, name] = str(problem)
+    return Health(Holders(pack, dict(sorted(good.items()))), damaged)
+
+
+def _problem(catalog: Catalog, store: FragmentStore, pack: Pack, index: int, tell: Progress) -> str | None:
     """What is wrong with a block at a place, or None."""
-    layout, store = holders.pack.layout, catalog.places.stores[name]
-    for stripe in range(0, layout.stripes, STRIPES_PER_READ):
-        count = min(STRIPES_PER_READ, layout.stripes - stripe)
+    key = fragment_key(catalog.line, pack.id, index)
+    for stripe in range(0, pack.layout.stripes, STRIPES_PER_READ):
+        count = min(STRIPES_PER_READ, pack.layout.stripes - stripe)
         try:
-            content = store.get(fragment_key(catalog.line, holders.pack.id, index), *layout.records(stripe, count))
-            split_cells(content, catalog.line, holders.pack, catalog.keys, index, stripe, count)
+            content = store.get(key, *pack.layout.records(stripe, count))
+            split_cells(content, catalog.line, pack, catalog.keys, index, stripe, count)
         except (OSError, ValueError) as error:
             return str(error)
         tell(len(content))
@@ -141,16 +151,13 @@ def repair(catalog: Catalog, health: dict[PackId, Health], tell: Progress = lamb
 
 def lost(catalog: Catalog, health: dict[PackId, Health]) -> list[str]:
     """The packs that cannot be repaired, in words."""
-    return [catalog.lack(Holders(each.pack, each.good), each.complaint) for each in health.values() if each.spare < 0]
+    return [catalog.lack(each.good, each.complaint) for each in health.values() if each.spare < 0]
 
 
 def _repair_pack(catalog: Catalog, health: Health, tell: Progress) -> dict[int, str]:
     pack, places = health.pack, catalog.places
     hosts = {name: host for name, host in places.hosts.items() if name not in catalog.survey.silent}
-    held: dict[str, int] = {}
-    for names in health.good.values():
-        for name in names:
-            held[name] = held.get(name, 0) + 1
+    held = Counter(name for names in health.good.places.values() for name in names)
     placed = place(health.missing, hosts, held)
     uploads = {
         index: Upload(
@@ -160,9 +167,8 @@ def _repair_pack(catalog: Catalog, health: Health, tell: Progress) -> dict[int, 
         )
         for index, name in placed.items()
     }
-    holders = Holders(pack, dict(sorted(health.good.items())))
     try:
-        with StripeReader(places, catalog.line, holders, catalog.keys, range(pack.layout.stripes)) as reader:
+        with StripeReader(places, catalog.line, health.good, catalog.keys, range(pack.layout.stripes)) as reader:
             for _, cells in reader.stripes():
                 for index, cell in pack.code.rebuild(cells, health.missing).items():
                     uploads[index].send(cell)

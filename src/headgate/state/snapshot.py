@@ -16,12 +16,10 @@ from dataclasses import dataclass
 
 from headgate.errors import StateError
 from headgate.state.folder import Folder, Seen, read_all
-from headgate.state.versions import Incomplete, Version, needed, parse_version
+from headgate.state.versions import Incomplete, Version, needed, operator_batch, parse_version
 
 _TEMPORARY = re.compile(r"\.(tmp|part)$")
 _PART_OF_ZIP = re.compile(r".*/(SSTs/[^/]+\.sst|logs/[^/]+\.log)(\.crc)?")
-
-_OPERATOR = re.compile(r"state/\d+/_metadata/v2/(\d+)")
 
 OWN = "headgate/"
 """Headgate's files in a checkpoint. They grow while they are read; what they had when they were opened is a prefix
@@ -92,8 +90,8 @@ class _Selection:
 
     def _of_a_later_batch(self, path: str) -> bool:
         """An operator's metadata names files that need not be there before its batch is committed."""
-        found = _OPERATOR.fullmatch(path)
-        return found is not None and int(found[1]) > self._batch
+        batch = operator_batch(path)
+        return batch is not None and batch > self._batch
 
     def _logged(self, path: str, name: str) -> bool:
         """The last two batches, and the offsets of the one that has begun. (Sources number their logs as they like.)"""

@@ -14,6 +14,14 @@ from dataclasses import dataclass
 _NAME = re.compile(r"(\d+)(?:_([0-9a-fA-F-]+))?\.(snapshot|zip|delta|changelog)(\.crc)?")
 _WHOLE = ("snapshot", "zip")
 
+_OPERATOR = re.compile(r"state/\d+/_metadata/v2/(\d+)")
+
+
+def operator_batch(path: str) -> int | None:
+    """The batch that wrote this metadata of an operator; None for any other file."""
+    found = _OPERATOR.fullmatch(path)
+    return None if found is None else int(found[1])
+
 
 @dataclass(frozen=True, slots=True)
 class Version:

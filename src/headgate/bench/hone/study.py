@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from headgate.bench.hone.optimum import least_max_backlog, proven_ratio
 from headgate.bench.hone.simulator import SCHEDULERS, Found, arrivals, simulate
+from headgate.bench.race import Say
 
 RATES = (500, 1_000, 1_500, 2_000, 2_500, 3_000, 3_500, 4_000, 4_500, 5_000)
 QUEUES = (10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
@@ -18,8 +19,6 @@ FIXED_QUEUES, FIXED_RATE = 10, 1_000
 
 OPTIMUM_SEEDS, OPTIMUM_SLOTS = 5, 2_000
 """The optimum is searched for in fewer and shorter cases: it takes a heap and a bisection each."""
-
-Say = Callable[[str], None]
 
 
 def study(seeds: int, say: Say) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from headgate.bench.hone.latency import figures
 from headgate.bench.hone.programme import CONTENDERS, Contender, Workload
 from headgate.bench.hone.skew import PARTITIONS, Traffic
 from headgate.bench.hone.word_count import read_sentences, word_count
+from headgate.bench.race import Say
 from headgate.engine.session import session
 from headgate.errors import HeadgateError
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-Say = Callable[[str], None]
 
 PROBED = ("spark", "lbf")
 """One contender of each source tells what its batches cost: which records are in them makes no difference to that."""

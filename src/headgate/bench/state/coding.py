@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from headgate.bench.state.programme import MB, Programme, Results, Say
+from headgate.bench.race import Say
+from headgate.bench.state.programme import MB, Programme, Results
 from headgate.core.galois import Matrix
 from headgate.state.code import Code
 

@@ -10,9 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+from headgate.bench.race import Say
 from headgate.bench.state.checkpoints import make_checkpoint
 from headgate.bench.state.coding import milliseconds
-from headgate.bench.state.programme import MB, Programme, Results, Say
+from headgate.bench.state.programme import MB, Programme, Results
 from headgate.bench.state.throttled import ThrottledStore
 from headgate.state.catalog import Catalog
 from headgate.state.code import Code

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headgate.bench.state.programme import MB, Results, Say
+from headgate.bench.race import Say
+from headgate.bench.state.programme import MB, Results
 from headgate.state.backup import Backup
 from headgate.state.protection import Protection
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-Say = Callable[[str], None]
 Results = dict[str, Any]
 
 MB = 1_000_000

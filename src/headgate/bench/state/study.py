@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from headgate.bench.race import Say
 from headgate.bench.state.coding import code_times, speed
 from headgate.bench.state.copies import at_size, together
-from headgate.bench.state.programme import Programme, Results, Say
+from headgate.bench.state.programme import Programme, Results
 
 
 def study(programme: Programme, say: Say) -> Results:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from headgate.errors import BadParameter
@@ -13,6 +12,7 @@ from headgate.state.stores.peer import PeerStore
 from headgate.state.stores.port import FragmentStore
 from headgate.state.stores.remote import RemoteStore
 from headgate.state.tags import Keys
+from headgate.state.urls import local_path, open_filesystem, without_credentials
 
 _LABEL = re.compile(r"([\w.-]+)=(.+)", re.DOTALL)
 
@@ -32,30 +32,13 @@ def open_place(text: str, keys: Keys) -> FragmentStore:
     labelled = _LABEL.fullmatch(text)
     host, url = (labelled[1], labelled[2]) if labelled else (None, text)
     parts = urlsplit(url)
-    if parts.scheme in ("", "file"):
-        if parts.scheme == "file" and parts.netloc not in ("", "localhost"):
-            raise BadParameter("place", text, "a file URL names no host", "write file:///a/folder")
-        return FolderStore(Path(parts.path if parts.scheme else url).expanduser(), host=host)
+    if parts.scheme == "file" and parts.netloc not in ("", "localhost"):
+        raise BadParameter("place", text, "a file URL names no host", "write file:///a/folder")
+    if (folder := local_path(url)) is not None:
+        return FolderStore(folder, host=host)
     if parts.scheme == "http":
         if not keys.secret:
             raise BadParameter("place", text, "peers need a shared key", "give the file that holds it: --key-file FILE")
         return PeerStore(url, keys.peers, host=host)
-    return _remote(url, host)
-
-
-def _remote(url: str, host: str | None) -> FragmentStore:
-    import fsspec
-
     name = without_credentials(url)
-    try:
-        filesystem, root = fsspec.core.url_to_fs(url)
-    except (ImportError, ValueError) as error:
-        remedy = "install the driver it names, or use a folder or http://host:port of a headgate state server"
-        raise BadParameter("place", name, f"cannot be opened ({error})", remedy) from error
-    return RemoteStore(filesystem, root, name, host or name)
-
-
-def without_credentials(url: str) -> str:
-    """A URL as people may see it: no user, no password, no query."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
+    return RemoteStore(*open_filesystem(url, "place"), name, host or name)
