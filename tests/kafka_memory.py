@@ -16,7 +16,10 @@ class MemoryCluster:
             Partition(topic, number): [] for topic, count in topics.items() for number in range(count)
         }
         self.first: dict[Partition, int] = {}
+        self.stable: dict[Partition, int] = {}
+        """Where an open transaction begins, in partitions that have one."""
         self.sizes: dict[Partition, int] = {}
+        self.name = "a cluster in memory"
         self.requests = 0
 
     def append(self, partition: Partition, *stamps_s: float) -> None:
@@ -26,6 +29,9 @@ class MemoryCluster:
         """Retention: what lies before `first` is gone."""
         self.first[partition] = first
 
+    def identity(self) -> str:
+        return self.name
+
     def partitions(self) -> set[Partition]:
         return set(self.stamps)
 
@@ -34,7 +40,8 @@ class MemoryCluster:
 
     def ends(self, partitions: Iterable[Partition], *, uncommitted: bool = False) -> Positions:
         self.requests += 1
-        return {each: len(self.stamps[each]) for each in partitions if each in self.stamps}
+        there = {each: len(self.stamps[each]) for each in partitions if each in self.stamps}
+        return there if uncommitted else {each: self.stable.get(each, end) for each, end in there.items()}
 
     def begins_at(self, partitions: Iterable[Partition], times_s: Iterable[float]) -> list[Positions]:
         wanted = [each for each in partitions if each in self.stamps]

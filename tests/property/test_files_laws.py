@@ -7,14 +7,18 @@ import tempfile
 import uuid
 from itertools import pairwise
 
+import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from headgate.sources.files.config import FilesConfig
 from headgate.sources.files.feed import FilesFeed
+from headgate.sources.files.formats import decode
 from headgate.sources.files.log import FileLog
 from headgate.sources.files.pieces import LEAST_BYTES, OPEN_COST_BYTES, Piece, cut, lines_of, spread
 from headgate.sources.files.segments import FileEntry, SegmentStore
+from headgate.sources.files.sieve import Sieve
 from tests.killing import STEPS, killed_at
 
 START = {"files": 0}
@@ -190,3 +194,30 @@ def test_every_line_is_in_the_piece_in_which_it_begins(lines, data):
     assert b"".join(read) == text
     parts = [part for part in read if part]
     assert all(part.endswith(b"\n") for part in parts[:-1])
+
+
+values = st.text(alphabet='a, ;"\\\\\t', min_size=1, max_size=6)
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 99), values, values), max_size=12),
+    first=st.sampled_from([b"", b"\n", b"\r\n \n"]),
+    header=st.booleans(),
+    end=st.sampled_from([b"\n", b"\r\n"]),
+    data=st.data(),
+)
+def test_what_is_written_as_spark_does_is_read_again_in_any_pieces(rows, first, header, end, data):
+    def quoted(value):
+        return ('"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"').encode()
+
+    lines = [b"%d,%s,%s" % (number, quoted(one), quoted(two)) for number, one, two in rows]
+    text = first + end.join(([b"a,b,c"] if header else []) + lines)
+    edges = [0, *sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=3, unique=True)) or [0])]
+    pieces = [Piece("f", first, end) for first, end in pairwise([*edges, None]) if first != end]
+    config = FilesConfig("/in", "csv", header=header, bad_records_path="/nowhere")
+    schema = pa.schema([("id", pa.int64()), ("one", pa.string()), ("two", pa.string())])
+    plain = [decode(io.BytesIO(text), schema, config, piece) for piece in pieces]
+    sifted = [Sieve(config, schema, piece).batches(io.BytesIO(text)) for piece in pieces]
+    for read in (plain, sifted):
+        found = [tuple(row.values()) for batches in read for batch in batches for row in batch.to_pylist()]
+        assert found == rows

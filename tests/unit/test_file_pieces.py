@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import io
 import json
+import lzma
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fsspec.exceptions import FSTimeoutError
 
 from headgate.sources.files.config import FilesConfig
 from headgate.sources.files.pieces import LEAST_BYTES, Piece, cut
@@ -37,7 +41,8 @@ def thirds(path: Path) -> list[list[Any]]:
     [
         ("json", "", '{{"id": {0}, "name": "n{0}"}}\n'),
         ("csv", "", "{0},n{0}\n"),
-        ("csv", "name,id\n", "n{0},{0}\n"),
+        ("csv", "id,name\n", "{0},n{0}\n"),
+        ("csv", "\n\nid,name\n", "{0},n{0}\n"),
     ],
 )
 def test_pieces_together_are_the_file(tmp_path: Path, file_format: str, header: str, line: str) -> None:
@@ -121,6 +126,96 @@ def test_bad_rows_of_csv_are_set_aside(tmp_path: Path) -> None:
     made = reader(tmp_path, "csv", header="true", badRecordsPath=str(tmp_path / "bad"))
     assert [row["id"] for row in read(made, [str(path)])] == [1, 4]
     assert [bad["record"] for bad in kept(tmp_path / "bad")] == ["no number,b", "3"]
+
+
+@pytest.mark.parametrize("first", ["\n", "\r\n\r\n", "  \n", "\n\nid,name\n"])
+def test_blank_lines_at_the_beginning_are_no_rows_and_no_bad_ones(tmp_path: Path, first: str) -> None:
+    (tmp_path / "a.csv").write_bytes(f"{first}1,a\nx,b\n\n3,c\n".encode())
+    bad = tmp_path / "bad"
+    made = reader(tmp_path, "csv", header=str("id" in first).lower(), badRecordsPath=str(bad))
+    assert [row["id"] for row in read(made, [str(tmp_path / "a.csv")])] == [1, 3]
+    assert [each["record"] for each in kept(bad)] == ["x,b"]
+
+
+def test_a_bad_record_is_kept_as_it_was_written(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(rb'1,"a\"b"' b"\n" rb'x,"a\"b"' b"\n" rb'3,"open\"' b"\n" rb'4,"c"' b"\n")
+    made = reader(tmp_path, "csv", badRecordsPath=str(tmp_path / "bad"))
+    rows = read(made, [str(tmp_path / "a.csv")])
+    assert rows == [{"id": 1, "name": 'a"b'}, {"id": 4, "name": "c"}]
+    assert [each["record"] for each in kept(tmp_path / "bad")] == [rb'x,"a\"b"'.decode(), rb'3,"open\"'.decode()]
+
+
+class Flaky(io.RawIOBase):
+    """A remote file whose storage fails after some reads."""
+
+    def __init__(self, data: bytes, error: Exception, reads: int) -> None:
+        self.inner, self.error, self.reads = io.BytesIO(data), error, reads
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, *where: int) -> int:
+        return self.inner.seek(*where)
+
+    def tell(self) -> int:
+        return self.inner.tell()
+
+    def read(self, size: int = -1) -> bytes:
+        self.reads -= 1
+        if self.reads < 0:
+            raise self.error
+        return self.inner.read(size)
+
+    def readinto(self, target: Any) -> int:
+        data = self.read(len(target))
+        target[: len(data)] = data
+        return len(data)
+
+
+class StorageTrouble(Exception):
+    """Drivers have errors of their own, such as botocore's, which are no OSError."""
+
+
+def a_parquet_file() -> bytes:
+    file = io.BytesIO()
+    rows = {"id": list(range(20_000)), "name": [f"n{n}" for n in range(20_000)]}
+    pq.write_table(pa.table(rows, schema=SCHEMA), file, row_group_size=1_000)
+    return file.getvalue()
+
+
+FAULTS = [FSTimeoutError(), StorageTrouble("reset"), ConnectionResetError(104, "reset"), MemoryError("full")]
+
+
+@pytest.mark.parametrize("error", FAULTS, ids=repr)
+@pytest.mark.parametrize("file_format", ["parquet", "text", "json", "csv"])
+def test_a_storage_that_fails_makes_no_bad_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_format: str, error: Exception
+) -> None:
+    data = a_parquet_file() if file_format == "parquet" else b"1,2\n" * 100_000
+    schema = pa.schema([("value", pa.string())]) if file_format == "text" else SCHEMA
+    made = reader(tmp_path, file_format, schema, badRecordsPath=str(tmp_path / "bad"))
+    flaky = Flaky(data, error, reads=1 if file_format == "parquet" else 6)  # its footer, then all
+    stream = flaky if file_format == "parquet" else io.BufferedReader(flaky, 4096)
+    monkeypatch.setattr(FileRangeReader, "_open", lambda *_: stream)
+    with pytest.raises(UnreadableFile, match=r"storage can be reached.*start the query again"):
+        read(made, [str(tmp_path / "a")])
+    assert not (tmp_path / "bad").exists()
+
+
+@pytest.mark.parametrize(("ending", "pack"), [("gz", gzip.compress), ("bz2", bz2.compress), ("xz", lzma.compress)])
+@pytest.mark.parametrize(
+    "spoil", [lambda data: data[:-20], lambda data: data[:-40] + bytes(40), lambda data: b"no" * 50]
+)
+def test_a_torn_archive_is_set_aside(tmp_path: Path, ending: str, pack: Any, spoil: Any) -> None:
+    path = tmp_path / f"a.{ending}"
+    path.write_bytes(spoil(pack(b"".join(b"%d\n" % number for number in range(200_000)))))
+    made = reader(tmp_path, "text", pa.schema([("value", pa.string())]), badRecordsPath=str(tmp_path / "bad"))
+    rows = [row["value"] for row in read(made, [str(path)])]
+    assert rows == [str(number) for number in range(len(rows))]
+    assert [bad["path"] for bad in kept(tmp_path / "bad")] == [str(path)]
 
 
 def test_a_torn_parquet_file_is_set_aside(tmp_path: Path) -> None:

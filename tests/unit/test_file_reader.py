@@ -96,7 +96,7 @@ class TestCsv:
     def test_without_header_goes_by_position(self, read):
         assert read("csv", b'1,"a,b",0.5\n,"",\n') == [
             {"id": 1, "name": "a,b", "score": 0.5},
-            {"id": None, "name": "", "score": None},
+            {"id": None, "name": None, "score": None},  # in Spark a quoted nothing is null too
         ]
 
     @pytest.mark.parametrize(("data", "name"), [(b"1\n", None), (b"1,x\n", "x"), (b"1,x,2,more\n", "x")])
@@ -104,9 +104,71 @@ class TestCsv:
         row = read("csv", data)[0]
         assert (row["id"], row["name"]) == (1, name)
 
-    def test_with_header_goes_by_name(self, read):
-        data = b"\xef\xbb\xbfscore;Name;other\n0.5;n;9\n"
-        assert read("csv", data, header="true", sep=";") == [{"id": None, "name": "n", "score": 0.5}]
+    @pytest.mark.parametrize("first", [b"", b"\n", b"\r\n\r\n", b" \t\n", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n"])
+    @pytest.mark.parametrize("header", [b"", b"id,name,score\r\n"])
+    def test_blank_lines_at_the_beginning_are_skipped(self, read, first, header):
+        rows = read("csv", first + header + b"1,a,1\n\n2,b,2\n", header=str(bool(header)).lower())
+        assert [(row["id"], row["name"]) for row in rows] == [(1, "a"), (2, "b")]
+
+    def test_with_header_goes_by_position_as_in_spark(self, read):
+        data = b"\xef\xbb\xbfID_NO;score;Name\n1;n;0.5\n"
+        assert read("csv", data, header="true", sep=";") == [{"id": 1, "name": "n", "score": 0.5}]
+
+    def test_names_may_be_made_to_count(self, read):
+        options = {"header": "true", "enforceSchema": "false"}
+        assert read("csv", b"ID,Name,score\n1,n,2\n", **options) == [{"id": 1, "name": "n", "score": 2.0}]
+        for header in (b"id,score,name", b"ID_NO,name,score", b" id,name,score"):
+            with pytest.raises(UnreadableFile, match=r"the header has .*, the schema 'id', .*enforceSchema=false"):
+                read("csv", header + b"\n1,2,3\n", **options)
+
+    @pytest.mark.parametrize("header", [b"id,name", b"id,name,score,more", b"x"])
+    @pytest.mark.parametrize("enforce", ["true", "false"])
+    def test_a_header_with_other_columns_than_the_schema_is_refused(self, read, header, enforce):
+        with pytest.raises(UnreadableFile, match="say all columns of the file"):
+            read("csv", header + b"\n1,2\n", header="true", enforceSchema=enforce)
+
+    @pytest.mark.parametrize(
+        ("written", "value"),
+        [
+            (rb'"a\"b"', 'a"b'),
+            (rb'"a""b"', 'a"b'),
+            (rb'"x,""y"",z"', 'x,"y",z'),
+            (rb'"\"a\""', '"a"'),
+            (rb'"a\\"', "a\\"),
+            (rb'"a\\,b"', "a\\,b"),
+            (rb'"a\\\"b"', 'a\\"b'),
+            (rb'"a\\\\b"', "a\\\\b"),
+            (rb'"a\b"', "a\\b"),
+            (rb"C:\temp", "C:\\temp"),
+            (rb"a\\b", "a\\\\b"),
+            (rb"a\"b", 'a\\"b'),
+        ],
+    )
+    def test_escapes_are_sparks(self, read, written, value):
+        for before in (b"", b"\xef\xbb\xbf"):
+            data = before + written + b",1\n" + written + b",2\n"
+            rows = read("csv", data, pa.schema([("name", pa.string()), ("id", pa.int64())]))
+            assert rows == [{"name": value, "id": 1}, {"name": value, "id": 2}]
+
+    def test_escapes_in_many_lines(self, read):
+        lines = [rb'%d,"say \"%d\", or C:\\",0' % (number, number) for number in range(60_000)]
+        rows = read("csv", b"\n".join(lines))
+        assert [row["name"] for row in rows] == [f'say "{number}", or C:\\' for number in range(60_000)]
+
+    def test_a_quote_that_an_escape_leaves_open_is_an_error(self, read):
+        with pytest.raises(UnreadableFile, match=r"a quote is not closed in this line: 1,"):
+            read("csv", rb'1,"C:\dir\",0' + b"\n")
+
+    def test_other_quotes_and_escapes(self, read):
+        assert read("csv", rb"1,'a^'b,c',0", quote="'", escape="^")[0]["name"] == "a'b,c"
+        assert read("csv", rb'1,"a\b""c",0', escape='"')[0]["name"] == 'a\\b"c'
+        assert read("csv", rb'1,"a\",0', escape="")[0]["name"] == "a\\"
+        assert read("csv", rb'1,"a\",0', quote="")[0]["name"] == '"a\\"'
+
+    def test_another_value_for_null(self, read):
+        rows = read("csv", b'NA,NA,NA\n1,"NA",\n2,,1\n', nullValue="NA")
+        assert [tuple(row.values()) for row in rows] == [(None, None, None), (1, None, None), (2, None, 1.0)]
+        assert read("csv", b"1,NA,1\n")[0]["name"] == "NA"
 
     def test_takes_times_and_dates(self, read):
         schema = pa.schema([("at", INSTANT), ("local", pa.timestamp("us")), ("day", pa.date32())])
@@ -114,7 +176,7 @@ class TestCsv:
         assert row["at"] == datetime(2024, 5, 1, 11, tzinfo=UTC)
         assert (row["local"], row["day"]) == (datetime(2024, 5, 1, 12), date(2024, 5, 1))
 
-    @pytest.mark.parametrize("data", [b"", b"id,name\n"])
+    @pytest.mark.parametrize("data", [b"", b"\n\n", b"id,name,score", b"id,name,score\n", b"\nid,name,score\n\n\n"])
     def test_nothing_is_no_rows(self, read, data):
         assert read("csv", data, header="true") == []
 
@@ -123,12 +185,12 @@ class TestCsv:
         with pytest.raises(UnreadableFile, match="line 3: "):
             read("csv", b"id,name,score\n1,x,1\n" + bad + b"\n1,x,1\n", header="true")
 
-    @pytest.mark.parametrize(
-        ("header", "problem"), [(b"x,y", "none of the columns"), (b"ID,Id", "twice"), (b"id,id", "twice")]
-    )
-    def test_refuses_a_header_that_cannot_be_meant(self, read, header, problem):
-        with pytest.raises(UnreadableFile, match=problem):
-            read("csv", header + b"\n1,2\n", header="true")
+    @pytest.mark.parametrize("bad", [b"one,x,1", b"1,x"])
+    def test_counts_blank_lines(self, read, bad):
+        for header in (b"id,name,score\n", b"1,x,1\n"):
+            with pytest.raises(UnreadableFile, match="line 7: "):
+                data = b"\n\r\n" + header + b"1,x,1\n\n\n" + bad + b"\n"
+                read("csv", data, header=str(header.startswith(b"id")).lower())
 
 
 class TestParquet:
@@ -152,6 +214,12 @@ class TestParquet:
 
     def test_an_empty_file_is_no_rows(self, read):
         assert read("parquet", b"") == []
+
+    @pytest.mark.parametrize(("names", "problem"), [(["x", "y"], "none of the columns"), (["ID", "Id"], "twice")])
+    def test_refuses_columns_that_cannot_be_meant(self, read, tmp_path, names, problem):
+        table = pa.table([[1], [2]], names=names)
+        with pytest.raises(UnreadableFile, match=problem):
+            read("parquet", self.write(tmp_path, table))
 
     def test_refuses_what_does_not_fit(self, read, tmp_path):
         table = pa.table({"id": ["one"]})

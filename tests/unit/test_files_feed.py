@@ -18,6 +18,7 @@ from headgate.sources.files.feed import FileRangeReader, FilesFeed, arrived_s
 from headgate.sources.files.listing import LocalListing, listing_of
 from headgate.sources.files.log import FileLog
 from headgate.sources.files.pieces import Piece, spread
+from headgate.sources.files.refused import HARMLESS, REFUSED
 from headgate.sources.files.rows import RowEstimator
 from headgate.sources.files.segments import FileEntry
 
@@ -84,6 +85,16 @@ class TestTaking:
         feed = folder.feed(maxFilesPerTrigger="3")
         assert feed.take(START, None, 100.0).end == {"files": 3}
         assert feed.take(START, 2, 100.0).end == {"files": 2}
+
+    def test_takes_no_more_bytes_than_the_user_allows_but_one_file(self, folder):
+        for name, rows in (("a", 2), ("b", 1), ("c", 9), ("d", 1)):
+            folder.put(name, rows)
+        feed = folder.feed(maxBytesPerTrigger=str(3 * len(LINE)))
+        ends = [START]
+        while (end := feed.take(ends[-1], None, 100.0).end) != ends[-1]:
+            ends.append(end)
+        assert [end["files"] for end in ends] == [0, 2, 3, 4]
+        assert feed.take(START, 2, 100.0).end == {"files": 1}
 
     def test_an_offset_means_the_same_files_after_a_crash(self, folder):
         folder.put("b")
@@ -248,6 +259,60 @@ class TestListing:
         found = [os.path.relpath(file.path, folder.path) for file in listing(f"{folder.path}/{glob}")]
         deep = ["day=1/deep/x.json"] if "**" in glob else []
         assert sorted(set(found)) == [*deep, "day=1/x.json", "day=2/x.json"]
+
+    @pytest.mark.parametrize(
+        ("glob", "found"),
+        [
+            ("*.json", ["a.json"]),
+            ("*.{csv,txt}", ["b.csv", "c.txt"]),
+            ("[^ab].*", ["c.txt"]),
+            ("{a,b}.{csv,json}", ["a.json", "b.csv"]),
+        ],
+    )
+    def test_names_may_be_filtered(self, folder, glob, found):
+        root = f"memory://in-{uuid.uuid4().hex}"
+        (folder.path / "sub").mkdir()
+        for name in ("a.json", "b.csv", "c.txt"):
+            folder.put(name)
+            folder.put(f"sub/{name}")
+            _write(f"{root}/{name}")
+        for url in (str(folder.path), f"{folder.path}/su*", root):
+            files = listing_of(url, glob).new_files(frozenset(), 100.0)
+            assert sorted(os.path.basename(file.path) for file in files) == found
+        feed = folder.feed(pathGlobFilter=glob)
+        assert names(feed, START, feed.take(START, None, 100.0).end) == found
+
+    def test_a_filter_does_not_hide_folders_that_may_get_files(self, folder):
+        (folder.path / "day=1").mkdir()
+        looks = listing_of(f"{folder.path}/day=*", "*.json")
+        folder.put("day=1/a.json")
+        known = {file.path for file in looks.new_files(frozenset(), 100.0)}
+        (folder.path / "day=2").mkdir()
+        folder.put("day=2/a.json")  # now the time of change of the folder above is trusted
+        os.utime(folder.path, (50.0, 50.0))
+        known |= {file.path for file in looks.new_files(known, 1e10)}
+        folder.put("day=1/b.json")
+        assert [os.path.basename(file.path) for file in looks.new_files(known, 1e10 + 1)] == ["b.json"]
+
+    def test_a_folder_of_folders_is_told_once(self, folder, capsys):
+        (folder.path / "date=2026-01-01").mkdir()
+        folder.put("date=2026-01-01/a")
+        (folder.path / "_hidden").mkdir()
+        feed = folder.feed()
+        for now_s in (100.0, 200.0):
+            assert feed.pending(START, now_s).empty
+        told = capsys.readouterr().err
+        assert told.count("WARNING") == 1 and f"{folder.path}/*" in told
+        folder.put("a")
+        folder.feed().pending(START, 300.0)
+        assert not capsys.readouterr().err
+
+    def test_a_remote_folder_of_folders_is_told(self, capsys):
+        root = f"memory://in-{uuid.uuid4().hex}"
+        _write(f"{root}/date=1/a.json")
+        for path, warned in ((root, True), (f"{root}/*", False), (f"{root}/nowhere", False)):
+            FilesFeed({"path": path, "fileFormat": "json"}, FileLog(f"{root}-log")).pending(START, 100.0)
+            assert ("WARNING" in capsys.readouterr().err) == warned
 
     def test_a_folder_whose_name_looks_like_a_glob(self, tmp_path):
         (tmp_path / "in[1]").mkdir()
@@ -455,6 +520,13 @@ class TestConfig:
             ("pollInterval", "soon"),
             ("header", "yes"),
             ("sep", "||"),
+            ("sep", ""),
+            ("sep", '"'),
+            ("quote", "''"),
+            ("escape", "\n"),
+            ("enforceSchema", "perhaps"),
+            ("pathGlobFilter", "day=1/*"),
+            ("maxBytesPerTrigger", "1g"),
             ("timeZone", "Mars/Olympus"),
         ],
     )
@@ -463,3 +535,39 @@ class TestConfig:
         with pytest.raises(BadParameter) as caught:
             FilesConfig.parse({key: each for key, each in options.items() if each is not None})
         assert caught.value.parameter == name
+
+    @pytest.mark.parametrize("name", REFUSED)
+    def test_refuses_what_it_would_ignore(self, name):
+        with pytest.raises(BadParameter) as caught:
+            FilesConfig.parse({"path": "/in", "fileFormat": "csv", name.lower(): "something"})
+        assert (caught.value.parameter, caught.value.remedy) == (name, REFUSED[name])
+
+    @pytest.mark.parametrize(("name", "value"), HARMLESS.items())
+    def test_takes_what_it_does_anyway(self, name, value):
+        plain = {"path": "/in", "fileFormat": "csv"}
+        assert FilesConfig.parse({**plain, name: value.upper()}) == FilesConfig.parse(plain)
+
+    def test_a_mode_that_hides_bad_records_has_a_remedy(self):
+        for mode in ("PERMISSIVE", "DROPMALFORMED"):
+            with pytest.raises(BadParameter, match=f"mode='{mode}'.*badRecordsPath"):
+                FilesConfig.parse({"path": "/in", "fileFormat": "csv", "mode": mode})
+
+    def test_two_limits_at_once_are_refused_as_in_spark(self):
+        limits = {"maxFilesPerTrigger": "1", "maxBytesPerTrigger": "1"}
+        with pytest.raises(BadParameter, match=r"maxBytesPerTrigger=1: .*leave one out"):
+            FilesConfig.parse({"path": "/in", "fileFormat": "csv", **limits})
+
+    @pytest.mark.parametrize(
+        ("spark", "ours"),
+        [
+            ("GMT", "UTC"),
+            ("Z", "UTC"),
+            ("Etc/UTC", "UTC"),
+            ("+02:00", "+02:00"),
+            ("GMT+2", "+02:00"),
+            ("UTC-09:30", "-09:30"),
+            ("Europe/Berlin", "Europe/Berlin"),
+        ],
+    )
+    def test_takes_time_zones_as_sessions_have_them(self, spark, ours):
+        assert FilesConfig.parse({"path": "/in", "fileFormat": "csv", "timeZone": spark}).time_zone == ours

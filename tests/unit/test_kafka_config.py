@@ -10,6 +10,7 @@ import pytest
 from headgate.errors import BadParameter
 from headgate.sources.kafka.config import KafkaConfig
 from headgate.sources.kafka.positions import EARLIEST, LATEST, Partition
+from headgate.sources.kafka.reader import consumer_settings
 from headgate.sources.kafka.settings import shown, translate
 
 BASE = {"kafka.bootstrap.servers": "b:9092", "subscribe": "orders"}
@@ -61,7 +62,13 @@ def test_beginnings() -> None:
         ({"startingTimestamp": "yesterday"}, "startingTimestamp"),
         ({"failOnDataLoss": "maybe"}, "failOnDataLoss"),
         ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger"),
-        ({"maxTriggerDelay": "5m"}, "maxtriggerdelay"),
+        ({"maxTriggerDelay": "5m"}, "maxTriggerDelay"),
+        ({"maxRecordsPerPartition": "5"}, "maxRecordsPerPartition"),
+        ({"fetchOffset.numRetries": "5"}, "fetchOffset.numRetries"),
+        ({"fetchOffset.retryIntervalMs": "5"}, "fetchOffset.retryIntervalMs"),
+        ({"startingOffsets": "{}"}, "startingOffsets"),
+        ({"startingOffsets": '{"orders": {}}'}, "startingOffsets"),
+        ({"startingOffsetsByTimestamp": "{}"}, "startingOffsetsByTimestamp"),
         ({"compose": "fairest"}, "compose"),
         ({"backlogUnit": "seconds"}, "backlogUnit"),
         ({"arrival": "guessed"}, "arrival"),
@@ -86,6 +93,20 @@ def test_a_pattern_must_be_one() -> None:
         KafkaConfig.parse({"kafka.bootstrap.servers": "b:9092", "subscribePattern": "orders("})
 
 
+def test_a_pattern_means_kafkas_own_topics_only_if_told_so() -> None:
+    options = {"kafka.bootstrap.servers": "b:9092", "subscribePattern": ".*"}
+    assert not KafkaConfig.parse(options).subscription.with_internal
+    asked = KafkaConfig.parse({**options, "kafka.exclude.internal.topics": "false"})
+    assert asked.subscription.with_internal and "exclude.internal.topics" not in asked.settings
+    with pytest.raises(BadParameter, match=r"kafka\.exclude\.internal\.topics"):
+        KafkaConfig.parse({**options, "kafka.exclude.internal.topics": "some"})
+
+
+def test_checksums_are_looked_at_unless_told_otherwise() -> None:
+    assert consumer_settings(parse())["check.crcs"] is True
+    assert consumer_settings(KafkaConfig.parse({**BASE, "kafka.check.crcs": "false"}))["check.crcs"] == "false"
+
+
 def test_the_brokers_must_be_named() -> None:
     with pytest.raises(BadParameter, match=r"kafka\.bootstrap\.servers"):
         KafkaConfig.parse({"subscribe": "orders"})
@@ -96,6 +117,16 @@ def test_javas_log_in_is_read() -> None:
     settings = translate({**SERVERS, "sasl.jaas.config": line, "sasl.mechanism": "PLAIN"})
     assert settings["sasl.username"] == "me" and settings["sasl.password"] == 'p"w'
     assert "sasl.jaas.config" not in settings
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [(r"p\\w", r"p\w"), (r"p\'w", "p'w"), (r"p\tw\41", "p\tw!"), (r"p\w", "pw"), ("p#w", "p#w")],
+)
+def test_passwords_are_unescaped_as_java_does(written: str, meant: str) -> None:
+    for quote in "\"'":
+        line = f"PlainLoginModule required username={quote}me{quote} password={quote}{written}{quote};"
+        assert translate({**SERVERS, "sasl.jaas.config": line})["sasl.password"] == meant
 
 
 def test_a_log_in_of_another_kind_is_refused_without_showing_it() -> None:

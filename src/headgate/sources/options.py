@@ -28,11 +28,38 @@ def text_of(options: Mapping[str, str], name: str) -> str | None:
     return next((value for key, value in options.items() if key.lower() == name.lower()), None)
 
 
-def positive_int(options: Mapping[str, str], name: str, default: int | None) -> int | None:
+def positive_int(options: Mapping[str, str], name: str, default: int | None = None) -> int | None:
     """A whole number above zero, or the default where the option is absent."""
-    text = options.get(name)
+    text = text_of(options, name)
     if text is None:
         return default
-    if not text.strip().isdigit() or int(text) <= 0:
-        raise BadParameter(name, text, "this is not a positive whole number", 'write for example "1000"')
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise BadParameter(name, text, "this is not a whole number above zero", 'write for example "1000"')
     return int(text)
+
+
+def flag(options: Mapping[str, str], name: str, default: bool) -> bool:
+    return choice(options, name, ("true", "false") if default else ("false", "true")) == "true"
+
+
+def choice(options: Mapping[str, str], name: str, allowed: tuple[str, ...], *, required: bool = False) -> str:
+    """One of `allowed`, in any case; the first is the default, unless the option is required."""
+    text = text_of(options, name)
+    if text is None and not required:
+        return allowed[0]
+    value = (text or "").strip().lower()
+    if value not in allowed:
+        raise BadParameter(name, text, "this is not one of the choices", f"write one of {', '.join(allowed)}")
+    return value
+
+
+def refuse(options: Mapping[str, str], refused: Mapping[str, str], harmless: Mapping[str, str] | None = None) -> None:
+    """Stop at an option that would be ignored in silence.
+
+    :param refused: the remedy by the option's name.
+    :param harmless: values that ask for what is done anyway, in lower case, by the option's name.
+    """
+    for name, remedy in refused.items():
+        value = text_of(options, name)
+        if value is not None and value.strip().lower() != (harmless or {}).get(name):
+            raise BadParameter(name, value, "this does not apply here", remedy)

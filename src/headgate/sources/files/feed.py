@@ -6,10 +6,11 @@ throughout (estimated, see :mod:`headgate.sources.files.rows`), and arrivals hav
 
 from __future__ import annotations
 
+import sys
 import time
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 
 from fsspec.core import url_to_fs
 
@@ -40,9 +41,10 @@ class FilesFeed:
     def __init__(self, options: Mapping[str, str], log: FileLog, *, stopwatch: Stopwatch = time.perf_counter) -> None:
         self.config = FilesConfig.parse(options)
         self._log = log
-        self._listing = listing_of(self.config.path, stopwatch)
+        self._listing = listing_of(self.config.path, self.config.path_glob_filter, stopwatch)
         self._estimator = RowEstimator(url_to_fs(self.config.path)[0], self.config.file_format, stopwatch)
         self._looked_at_s: float | None = None
+        self._warned = False
         self._rows_from = 0
         self._rows_before = [0]
 
@@ -68,7 +70,7 @@ class FilesFeed:
         runs = ((stamp_s, 0.0, len(list(same))) for stamp_s, same in groupby(stamps))
         return Taken({"files": end}, self._rows(first, end), Arrivals.of(runs))
 
-    def ranges(self, start: Offset, end: Offset, tasks: int) -> Sequence[Range]:
+    def ranges(self, start: Offset, end: Offset, tasks: int, row_work_s: float | None = None) -> Sequence[Range]:
         entries = self._log.entries(self._position(start), self._position(end))
         pieces = cut(entries, tasks, self.config.file_format)
         return [{"pieces": [list(piece) for piece in share]} for share in spread(pieces, tasks)]
@@ -106,6 +108,18 @@ class FilesFeed:
         arrivals = [(arrived_s(file.modified_s, floor_s, now_s), file.path, file.size_bytes) for file in found]
         self._log.add(((path, size_bytes, at_s) for at_s, path, size_bytes in sorted(arrivals)), now_s)
         self._looked_at_s = now_s
+        if self._listing.only_folders and not len(self._log):
+            self._warn_of_subfolders()
+
+    def _warn_of_subfolders(self) -> None:
+        """Once; Spark's own source would read them."""
+        if not self._warned:
+            path = self.config.path.rstrip("/")
+            told = (
+                f"path={path!r}: there are only folders in it, which are not read; write {path + '/*'!r} to read them"
+            )
+            print(f"headgate: WARNING: {told} (their names do not become columns)", file=sys.stderr, flush=True)
+        self._warned = True
 
     def _stamp(self, entry: FileEntry) -> float:
         return entry.seen_s if self.config.arrival == "seen" else entry.modified_s
@@ -128,6 +142,9 @@ class FilesFeed:
         if max_rows is not None:
             allowed = self._rows_before[first - self._rows_from] + max_rows
             files = min(files, bisect_right(self._rows_before, allowed) - 1 - (first - self._rows_from))
+        if (most_bytes := self.config.max_bytes_per_trigger) is not None:
+            sizes = accumulate(entry.size_bytes for entry in self._log.entries(first, first + files))
+            files = bisect_right(list(sizes), most_bytes)
         return first + min(waiting, max(1, files))
 
 

@@ -5,7 +5,6 @@ Arrow's own thread pools stay unused: a Spark task has one core, and the others 
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
@@ -13,15 +12,15 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
 
 from headgate.sources.files.config import FileFormat, FilesConfig
 from headgate.sources.files.pieces import Piece, lines_of
+from headgate.sources.files.separated import decode_rows, layout_of
 
 BLOCK_BYTES = 8 << 20
-"""Text is parsed in blocks of this size; no JSON line may be longer."""
+"""JSON is parsed in blocks of this size; no line may be longer."""
 
 BATCH_ROWS = 32_768
 """Rows of a batch where the format does not settle it: large enough to be cheap, small enough for the JVM."""
@@ -80,7 +79,7 @@ def _is_instant(kind: pa.DataType) -> bool:
     return pa.types.is_timestamp(kind) and kind.tz is not None
 
 
-def _textual(schema: pa.Schema) -> pa.Schema:
+def textual(schema: pa.Schema) -> pa.Schema:
     """`schema` for the parser: points in time and dates as text, since Arrow's parsers take only some spellings."""
     return pa.schema(
         pa.field(field.name, pa.string() if _is_instant(field.type) or pa.types.is_date(field.type) else field.type)
@@ -94,7 +93,7 @@ def _decode_json(stream: BinaryIO, schema: pa.Schema, config: FilesConfig, piece
             lines_of(stream, piece),
             read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=BLOCK_BYTES),
             parse_options=pyarrow.json.ParseOptions(
-                explicit_schema=_textual(schema), unexpected_field_behavior="ignore"
+                explicit_schema=textual(schema), unexpected_field_behavior="ignore"
             ),
         )
     except pa.ArrowInvalid as error:
@@ -103,42 +102,9 @@ def _decode_json(stream: BinaryIO, schema: pa.Schema, config: FilesConfig, piece
 
 
 def _decode_csv(stream: BinaryIO, schema: pa.Schema, config: FilesConfig, piece: Piece) -> Iterator[pa.RecordBatch]:
-    names = csv_names(stream, schema, config)
-    lines = lines_of(stream, piece)
-    if names and (lines is stream or lines.peek(1)):  # type: ignore[attr-defined]
-        yield from decode_csv_lines(lines, names, schema, config, skip_rows=int(config.header and piece.first == 0))
-
-
-def decode_csv_lines(
-    lines: BinaryIO, names: list[str], schema: pa.Schema, config: FilesConfig, skip_rows: int
-) -> Iterator[pa.RecordBatch]:
-    """Lines of columns whose names are known."""
-    yield from pyarrow.csv.open_csv(
-        lines,
-        read_options=pyarrow.csv.ReadOptions(
-            use_threads=False, block_size=BLOCK_BYTES, column_names=names, skip_rows=skip_rows
-        ),
-        parse_options=pyarrow.csv.ParseOptions(delimiter=config.sep),
-        convert_options=pyarrow.csv.ConvertOptions(
-            column_types=_textual(schema),
-            include_columns=schema.names,
-            include_missing_columns=True,
-            # As in Spark: nothing between separators is null, a quoted nothing is an empty text.
-            null_values=[""],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-        ),
-    )
-
-
-def csv_names(stream: BinaryIO, schema: pa.Schema, config: FilesConfig) -> list[str]:
-    """Names of the file's columns: by the header, or by position with made-up names for columns in excess."""
-    first = stream.readline().decode("utf-8-sig", errors="replace")
-    stream.seek(0)
-    cells = next(csv.reader([first], delimiter=config.sep), [])
-    if not config.header:
-        return [schema.names[i] if i < len(schema) else f"_c{i}" for i in range(len(cells))]
-    return _spelled_as_wanted(cells, schema.names) if cells else []
+    layout = layout_of(stream, schema.names, config)
+    if layout.names:
+        yield from decode_rows(lines_of(stream, layout.rows_of(piece)), layout.names, textual(schema), config)
 
 
 def _spelled_as_wanted(names: Sequence[str], wanted: Sequence[str]) -> list[str]:

@@ -23,12 +23,14 @@ SETTLED_AFTER_S = 2.0
 RELIST_AFTER_S = 10.0
 """The folder is walked at least this often, in case its time of change cannot be trusted after all."""
 
+_BRACES = re.compile(r"\{([^{}]*)\}")
 _MAGIC = re.compile(r"[*?\[]")
 _IGNORED_ENDINGS = (".tmp", "._COPYING_", ".crdownload")
 _MODIFIED_KEYS = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
 """Each filesystem of fsspec has its own name for the time of change; the first that is there counts."""
 
 Stopwatch = Callable[[], float]
+Matcher = Callable[[str], object]
 
 
 class FoundFile(NamedTuple):
@@ -43,29 +45,50 @@ class Listing(Protocol):
     """Looks for new files; `cost_s` is what the last look took, without examining what it found."""
 
     cost_s: float
+    only_folders: bool
+    """Whether the last look found nothing in a folder but more folders, which are not opened."""
 
     def new_files(self, known: AbstractSet[str], now_s: float) -> list[FoundFile]:
         """Files that are not in `known`, in no order. Empty files wait until something is in them."""
 
 
-def listing_of(url: str, stopwatch: Stopwatch = time.perf_counter) -> Listing:
-    """The listing for a folder or glob; a local folder must exist, because a typing error would look like silence."""
+def listing_of(url: str, names: str | None = None, stopwatch: Stopwatch = time.perf_counter) -> Listing:
+    """The listing for a folder or glob; a local folder must exist, because a typing error would look like silence.
+
+    :param names: a glob that names of files must match, wherever they are found (Spark's ``pathGlobFilter``).
+    """
+    wanted = _matcher(names)
     fs, path = url_to_fs(url)
     path = path.rstrip("/") or "/"
     literal = fs.isdir(path) or not _MAGIC.search(path)
     if not isinstance(fs, LocalFileSystem):
-        return FsspecListing(fs, path, literal, stopwatch)
+        return FsspecListing(fs, path, literal, wanted, stopwatch)
     folder, _, pattern = (path, "", None) if literal else path.rpartition("/")
     if not literal and (_MAGIC.search(folder) or "**" in path):
-        return FsspecListing(fs, path, literal, stopwatch)
+        return FsspecListing(fs, path, literal, wanted, stopwatch)
     if not os.path.isdir(folder or "/"):
         raise BadParameter("path", url, "there is no such folder", "create it, or correct the path")
-    return LocalListing(folder or "/", pattern, stopwatch)
+    return LocalListing(folder or "/", pattern, wanted, stopwatch)
 
 
 def ignored(name: str) -> bool:
     """Whether a file or folder is hidden, or not finished yet, by its name."""
     return name.startswith(("_", ".")) or name.endswith(_IGNORED_ENDINGS)
+
+
+def _matcher(names: str | None) -> Matcher:
+    """Whether a name matches a glob, which may have alternatives in braces, as Hadoop's have."""
+    if names is None:
+        return lambda name: True
+    globs = [glob.replace("[^", "[!") for glob in _alternatives(names)]
+    return re.compile("|".join(map(fnmatch.translate, globs))).match
+
+
+def _alternatives(glob: str) -> list[str]:
+    if not (braces := _BRACES.search(glob)):
+        return [glob]
+    before, after = glob[: braces.start()], glob[braces.end() :]
+    return [each for choice in braces[1].split(",") for each in _alternatives(before + choice + after)]
 
 
 class LocalListing:
@@ -76,9 +99,17 @@ class LocalListing:
     filesystems do not keep it.
     """
 
-    def __init__(self, folder: str, pattern: str | None = None, stopwatch: Stopwatch = time.perf_counter) -> None:
+    def __init__(
+        self,
+        folder: str,
+        pattern: str | None = None,
+        wanted: Matcher = lambda name: True,
+        stopwatch: Stopwatch = time.perf_counter,
+    ) -> None:
         self.cost_s = 0.0
+        self.only_folders = False
         self._folder = folder
+        self._wanted = wanted
         self._matches = re.compile(fnmatch.translate(pattern)).match if pattern else None
         self._stopwatch = stopwatch
         self._changed_ns = -1
@@ -104,10 +135,13 @@ class LocalListing:
     def _walk(self, known: AbstractSet[str]) -> list[os.DirEntry[str]]:
         unknown = _unknown(self._folder, known)
         if self._matches is None:
-            return [entry for entry in unknown if not entry.is_dir()]
+            files = [entry for entry in unknown if not entry.is_dir()]
+            self.only_folders = bool(unknown) and not files
+            return [entry for entry in files if self._wanted(entry.name)]
         matching = [entry for entry in unknown if self._matches(entry.name)]
         inside = [_unknown(entry.path, known) for entry in matching if entry.is_dir()]
-        return matching + [entry for entries in inside for entry in entries]
+        found = matching + [entry for entries in inside for entry in entries]
+        return [entry for entry in found if self._wanted(entry.name) or entry.is_dir()]
 
     def _examine(self, unknown: list[os.DirEntry[str]], changed_ns: int, now_s: float) -> list[FoundFile]:
         found = [file for file in map(_examined, unknown) if file]
@@ -139,9 +173,11 @@ def _examined(entry: os.DirEntry[str]) -> FoundFile | None:
 class FsspecListing:
     """A folder or glob on any filesystem of fsspec; every look lists it whole."""
 
-    def __init__(self, fs: Any, path: str, literal: bool, stopwatch: Stopwatch = time.perf_counter) -> None:
+    def __init__(self, fs: Any, path: str, literal: bool, wanted: Matcher, stopwatch: Stopwatch) -> None:
         self.cost_s = 0.0
+        self.only_folders = False
         self._fs = fs
+        self._wanted_name = wanted
         self._path = path
         self._literal = literal
         self._root = path if literal else _MAGIC.split(path)[0].rpartition("/")[0]
@@ -154,6 +190,8 @@ class FsspecListing:
         except FileNotFoundError:  # object stores have no empty folders
             infos = []
         self.cost_s = self._stopwatch() - began_s
+        shown = [info for info in infos if (name := self._parts(info)[-1]) and not ignored(name)]
+        self.only_folders = self._literal and bool(shown) and all(info["type"] == "directory" for info in shown)
         return [_found(info, now_s) for info in infos if info["name"] not in known and self._wanted(info)]
 
     def _infos(self) -> Iterator[Mapping[str, Any]]:
@@ -165,8 +203,12 @@ class FsspecListing:
             yield from self._fs.ls(info["name"], detail=True) if info["type"] == "directory" else (info,)
 
     def _wanted(self, info: Mapping[str, Any]) -> bool:
-        parts = str(info["name"])[len(self._root) :].strip("/").split("/")
-        return info["type"] == "file" and info.get("size") != 0 and not any(map(ignored, parts))
+        parts = self._parts(info)
+        filled = info["type"] == "file" and info.get("size") != 0
+        return filled and not any(map(ignored, parts)) and bool(self._wanted_name(parts[-1]))
+
+    def _parts(self, info: Mapping[str, Any]) -> list[str]:
+        return str(info["name"])[len(self._root) :].strip("/").split("/")
 
 
 def _found(info: Mapping[str, Any], now_s: float) -> FoundFile:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from headgate.errors import HeadgateError
 from headgate.sources.feed import Range
 from headgate.sources.files.config import FilesConfig
 from headgate.sources.files.pieces import Piece, lines_of
-from headgate.sources.files.sieve import Sieve
+from headgate.sources.files.sieve import Sieve, is_bad_record
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,6 +21,7 @@ SEARCHED_BYTES = 64 << 20
 """The broken line is looked for in files up to this size."""
 
 _SKIP = "or put an empty file in its place to go on without it; then start the query again"
+_AGAIN = "it could not be fetched; see that its storage can be reached, then start the query again"
 _ARROW_ROW = re.compile(r"Row #(\d+)")
 
 
@@ -72,6 +74,8 @@ class FileRangeReader:
             problem = "this file vanished before it was read"
             raise UnreadableFile(piece.path, None, problem, f"put it back, {_SKIP}") from error
         except Exception as error:
+            if not is_bad_record(error):
+                raise UnreadableFile(piece.path, None, _one_line(error), _AGAIN) from error
             line = self._bad_line(fs, piece, str(error))
             raise UnreadableFile(piece.path, line, _one_line(error), f"mend it, {_SKIP}") from error
 
@@ -82,17 +86,27 @@ class FileRangeReader:
         """The number of the line that is wrong, if that can be told."""
         try:
             with self._open(fs, piece.path) as stream:
-                before = _lines_before(stream, piece)
                 if row := _ARROW_ROW.search(message):
-                    return before + int(row[1])
+                    return self._line_of_row(stream, piece, int(row[1]))
                 if self.config.file_format != "json":  # only there each line stands for itself
                     return None
+                before = _lines_before(stream, piece)
                 stream.seek(0)
                 data = lines_of(stream, piece).read(SEARCHED_BYTES + 1)
         except Exception:
             return None
         found = self._first_bad(data.split(b"\n")) if len(data) <= SEARCHED_BYTES else None
         return None if found is None else before + found
+
+    def _line_of_row(self, stream: Any, piece: Piece, row: int) -> int:
+        """Arrow counts rows of CSV from the first that it is given, without blank lines."""
+        from headgate.sources.files.separated import layout_of
+
+        piece = layout_of(stream, self.schema.names, self.config).rows_of(piece)
+        before = _lines_before(stream, piece)
+        stream.seek(0)
+        numbers = (number for number, line in enumerate(lines_of(stream, piece), 1) if line.strip(b"\r\n"))
+        return before + next(islice(numbers, row - 1, None))
 
     def _first_bad(self, lines: list[bytes]) -> int | None:
         """Halve the search each time: the whole costs about as much as reading the file twice."""

@@ -61,7 +61,7 @@ def _footer_schema(config: FilesConfig) -> StructType:
 def _first_file(config: FilesConfig) -> str:
     from headgate.sources.files.listing import listing_of
 
-    files = listing_of(config.path).new_files(frozenset(), time.time())
+    files = listing_of(config.path, config.path_glob_filter).new_files(frozenset(), time.time())
     if not files:
         raise BadParameter("schema", None, f"there is no file in {config.path} to read it from", _GIVE_SCHEMA)
     return min(files, key=lambda file: (file.modified_s, file.path)).path

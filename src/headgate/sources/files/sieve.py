@@ -44,7 +44,8 @@ class Sieve:
         try:
             yield from decode(stream, self.schema, self.config, self.piece)
         except Exception as error:  # of a broken Parquet file what came before is good
-            self._check_fault(error)
+            if not is_bad_record(error):
+                raise
             self._set_aside(None, error)
 
     def keep(self) -> None:
@@ -61,34 +62,34 @@ class Sieve:
         print(f"headgate: WARNING: {told}", file=sys.stderr, flush=True)
 
     def _sifted(self, stream: BinaryIO) -> Batches:
-        decode_lines, header = self._decoder(stream)
-        lines = lines_of(stream, self.piece)
-        if header and self.piece.first == 0:
-            lines.readline()
+        decode_lines, piece = self._decoder(stream)
+        lines = lines_of(stream, piece)
         while block := lines.readlines(BLOCK_BYTES):
             yield from self._sift(block, decode_lines)
 
-    def _decoder(self, stream: BinaryIO) -> tuple[Callable[[BinaryIO], Batches], bool]:
-        """How to decode lines, and whether the first of the file is a header."""
-        from headgate.sources.files.formats import conform, csv_names, decode, decode_csv_lines
+    def _decoder(self, stream: BinaryIO) -> tuple[Callable[[BinaryIO], Batches], Piece]:
+        """How to decode lines, and where those with records are."""
+        from headgate.sources.files.formats import conform, decode, textual
+        from headgate.sources.files.separated import decode_rows, layout_of
 
         config, schema, whole = self.config, self.schema, Piece(self.piece.path)
         if config.file_format == "json":
-            return lambda lines: decode(lines, schema, config, whole), False
-        names = csv_names(stream, schema, config)
+            return lambda lines: decode(lines, schema, config, whole), self.piece
+        layout = layout_of(stream, schema.names, config)
 
         def decode_csv(lines: BinaryIO) -> Batches:
-            for batch in decode_csv_lines(lines, names, schema, config, skip_rows=0):
+            for batch in decode_rows(lines, layout.names, textual(schema), config):
                 yield conform(batch, schema, config.time_zone)
 
-        return decode_csv, config.header
+        return decode_csv, layout.rows_of(self.piece)
 
     def _sift(self, lines: Sequence[bytes], decode_lines: Callable[[BinaryIO], Batches]) -> Batches:
         """Halve what fails until the bad lines stand alone."""
         try:
             batches = list(decode_lines(io.BytesIO(b"".join(lines))))
         except Exception as error:
-            self._check_fault(error)
+            if not is_bad_record(error):
+                raise
             if len(lines) == 1:
                 self._set_aside(lines[0], error)
                 return
@@ -98,14 +99,28 @@ class Sieve:
         else:
             yield from batches
 
-    @staticmethod
-    def _check_fault(error: Exception) -> None:
-        """A disk or a network that fails, or memory that is full, says nothing about the records."""
-        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None):
-            raise error
-
     def _set_aside(self, line: bytes | None, error: Exception) -> None:
         told: dict[str, Any] = {"path": self.piece.path, "reason": " ".join(str(error).split()) or type(error).__name__}
         if line is not None:
             told["record"] = line.rstrip(b"\r\n").decode(errors="replace")
         self._bad.append(told)
+
+
+def is_bad_record(error: Exception) -> bool:
+    """Whether the file is at fault: a network that fails, or memory that is full, says nothing about its records.
+
+    Drivers of file systems have errors of all kinds, so that what is known to be the file's fault is listed here.
+    """
+    import lzma
+    import zipfile
+    import zlib
+    from gzip import BadGzipFile
+
+    import pyarrow as pa
+
+    if isinstance(error, MemoryError | pa.ArrowCancelled):
+        return False
+    if type(error) is OSError:  # Arrow's, or an unpacker's; those of the system have a number
+        return error.errno is None
+    torn = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, BadGzipFile)
+    return isinstance(error, (pa.ArrowException, ValueError, *torn))

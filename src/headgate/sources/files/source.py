@@ -29,7 +29,7 @@ FORMAT = "headgate-files"
 
 
 class FilesSource(DataSource):
-    """Options: path, fileFormat (json, csv, parquet, text), maxFilesPerTrigger, arrival, pollInterval, ..."""
+    """Options: path, fileFormat (json, csv, parquet, text), arrival, pollInterval, those of Spark's: docs/files.md."""
 
     @classmethod
     def name(cls) -> str:
@@ -88,9 +88,9 @@ class LoggedFiles:
         taken = self._feed(start).take(start, max_rows, now_s)
         return Taken({**taken.end, "log": start["log"]}, taken.rows, taken.arrivals)
 
-    def ranges(self, start: Offset, end: Offset, tasks: int) -> Sequence[Range]:
+    def ranges(self, start: Offset, end: Offset, tasks: int, row_work_s: float | None = None) -> Sequence[Range]:
         # The log of `end`: Spark makes a new beginning for a first batch that it runs again.
-        return self._feed(end).ranges(start, end, tasks)
+        return self._feed(end).ranges(start, end, tasks, row_work_s)
 
     def next_arrival_s(self, start: Offset, now_s: float) -> float:
         return self._feed(start).next_arrival_s(start, now_s)

@@ -15,11 +15,18 @@ from headgate.sources.kafka.positions import Partition, Positions
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
+    from confluent_kafka.admin import ClusterMetadata
 
 REQUEST_S = 10.0
 """A broker that has not answered by then is asked again."""
 
 RETRY_S = 0.5
+
+REFUSED_S = 5.0
+"""So long nothing may have worked before a refusal counts: one broker of several may refuse while others let us in."""
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""Kafka's own: a pattern does not mean them, as with the Java client."""
 
 Answer = TypeVar("Answer")
 
@@ -34,6 +41,9 @@ class DataLost(HeadgateError, RuntimeError):
 
 class Cluster(Protocol):
     """The port that the feed stands on; tests have one in memory."""
+
+    def identity(self) -> str:
+        """The cluster's own name for itself, which stays when other brokers of it are named."""
 
     def partitions(self) -> set[Partition]:
         """Those that the subscription means, now."""
@@ -63,6 +73,9 @@ class Broker:
         with checked_settings():
             self._admin = AdminClient(client_settings(config.settings) | {"error_cb": self._refusal.note})
 
+    def identity(self) -> str:
+        return self._patiently("ask for the cluster's name", lambda: str(self._metadata().cluster_id))
+
     def partitions(self) -> set[Partition]:
         return self._patiently("list topics", self._partitions)
 
@@ -90,8 +103,12 @@ class Broker:
         return found & set(wanted.partitions) if wanted.partitions else found
 
     def _topics_like(self, pattern: str) -> list[str]:
-        topics = self._admin.list_topics(timeout=self._request_s).topics
-        return [name for name in topics if re.fullmatch(pattern, name)]
+        left_out = frozenset() if self._subscription.with_internal else INTERNAL_TOPICS
+        return [name for name in self._metadata().topics if name not in left_out and re.fullmatch(pattern, name)]
+
+    def _metadata(self) -> ClusterMetadata:
+        """All topics. Other requests go by what librdkafka remembers of these, and this makes it look again."""
+        return self._admin.list_topics(timeout=self._request_s)
 
     def _describe(self, names: list[str]) -> dict[str, list[int]]:
         """Partitions by topic. Asking in this way does not create a topic that is not there."""
@@ -116,7 +133,7 @@ class Broker:
         return self._patiently("list offsets", lambda: self._list_offsets(wanted, specs, committed))
 
     def _list_offsets(self, partitions: list[Partition], specs: list[Any], committed: bool) -> list[Positions]:
-        from confluent_kafka import IsolationLevel, TopicPartition
+        from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         asked = [
@@ -127,20 +144,34 @@ class Broker:
             )
             for spec in specs
         ]
-        return [_offsets_of(answers) for answers in asked]
+        try:
+            return [_offsets_of(answers) for answers in asked]
+        except KafkaException as error:
+            if not is_leaderless(error.args[0]) or self._any_there(partitions):
+                raise
+            return [{} for _ in specs]
+
+    def _any_there(self, partitions: list[Partition]) -> bool:
+        """No broker leads a partition that is gone, nor one whose broker restarts: that one will come back."""
+        topics = self._metadata().topics
+        return any(each.topic in topics and each.number in topics[each.topic].partitions for each in partitions)
 
     def _patiently(self, what: str, request: Callable[[], Answer]) -> Answer:
         """A broker that restarts is waited for: until then the query rests, it does not fail."""
         from confluent_kafka import KafkaException
 
-        give_up_s = time.monotonic() + self._patience_s
+        begun_s = time.monotonic()
+        self._admin.poll(0)  # refusals come by another way
+        self._refusal.forget()  # an old one says nothing about this request
         while True:
             try:
                 return request()
             except KafkaException as error:
-                self._admin.poll(0)  # refusals come by another way
-                why = self._refusal.error or error.args[0]
-                if is_hopeless(why) or time.monotonic() >= give_up_s:
+                self._admin.poll(0)
+                failed, tried_s = error.args[0], time.monotonic() - begun_s
+                refused = self._refusal.error is not None and tried_s >= REFUSED_S
+                if is_hopeless(failed) or refused or tried_s >= self._patience_s:
+                    why = failed if is_hopeless(failed) else self._refusal.error or failed
                     raise KafkaTrouble(f"{self._title}: cannot {what}: {why.str()}") from None
             time.sleep(RETRY_S)
 
@@ -167,13 +198,18 @@ class Refusal:
         if is_hopeless(error):
             self.error = error
 
+    def forget(self) -> None:
+        self.error = None
+
 
 def client_settings(settings: Mapping[str, str]) -> dict[str, Any]:
     """What every client has, reading or not."""
     return {"client.id": "headgate", "log_level": 2, **_without_consumer_settings(settings)}
 
 
-_CONSUMER_ONLY = ("fetch.", "queued.", "max.partition.fetch", "group.", "isolation.level", "session.", "max.poll.")
+_CONSUMER_ONLY = (
+    "fetch.", "queued.", "max.partition.fetch", "group.", "isolation.level", "session.", "max.poll.", "check.crcs",
+)  # fmt: skip
 
 
 def _without_consumer_settings(settings: Mapping[str, str]) -> dict[str, str]:
@@ -205,9 +241,15 @@ def is_missing(error: KafkaError) -> bool:
 
     codes = (
         Codes.UNKNOWN_TOPIC_OR_PART, Codes._UNKNOWN_TOPIC, Codes._UNKNOWN_PARTITION, Codes.UNKNOWN_TOPIC_ID,
-        Codes._NOENT,  # no broker leads any of the partitions that were asked about
     )  # fmt: skip
     return error.code() in codes
+
+
+def is_leaderless(error: KafkaError) -> bool:
+    """Whether no broker leads any of the partitions that were asked about (the first), or one of them."""
+    from confluent_kafka import KafkaError as Codes
+
+    return error.code() in (Codes._NOENT, Codes.LEADER_NOT_AVAILABLE)
 
 
 def is_hopeless(error: KafkaError) -> bool:

@@ -12,6 +12,7 @@ from headgate.core.compose import COMPOSITIONS
 from headgate.errors import BadParameter
 from headgate.sources.kafka.positions import EARLIEST, LATEST, Partition, Positions, parse_positions
 from headgate.sources.kafka.settings import Settings, shown, translate
+from headgate.sources.options import choice, flag, positive_int, refuse
 
 ArrivalStamp = Literal["timestamp", "seen"]
 Stragglers = Literal["error", "latest"]
@@ -23,11 +24,14 @@ PATIENCE_S = 120.0
 LBF, OLDEST = "lbf", "oldest"
 
 _REFUSED = {
-    "minoffsetspertrigger": "the deadline decides how long a batch waits",
-    "maxtriggerdelay": "the deadline decides how long a batch waits",
-    "endingoffsets": "a stream has no end: use trigger(availableNow=True)",
-    "endingtimestamp": "a stream has no end: use trigger(availableNow=True)",
-    "endingoffsetsbytimestamp": "a stream has no end: use trigger(availableNow=True)",
+    "minOffsetsPerTrigger": "the deadline decides how long a batch waits",
+    "maxTriggerDelay": "the deadline decides how long a batch waits",
+    "maxRecordsPerPartition": "large batches are cut into tasks anyway; minPartitions asks for more of them",
+    "fetchOffset.numRetries": "brokers are asked again for as long as kafkaConsumer.pollTimeoutMs says",
+    "fetchOffset.retryIntervalMs": "brokers are asked again for as long as kafkaConsumer.pollTimeoutMs says",
+    "endingOffsets": "a stream has no end: use trigger(availableNow=True)",
+    "endingTimestamp": "a stream has no end: use trigger(availableNow=True)",
+    "endingOffsetsByTimestamp": "a stream has no end: use trigger(availableNow=True)",
 }
 
 
@@ -38,6 +42,8 @@ class Subscription:
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     partitions: tuple[Partition, ...] = ()
+    with_internal: bool = False
+    """Whether a pattern also means Kafka's own topics."""
 
     def __str__(self) -> str:
         return self.pattern or ", ".join(self.topics) or ", ".join(map(str, self.partitions))
@@ -92,23 +98,21 @@ class KafkaConfig:
     def parse(cls, options: Mapping[str, str]) -> KafkaConfig:
         """Read Spark's options, whose names have no case."""
         given = {key.lower(): value for key, value in options.items()}
-        for name, remedy in _REFUSED.items():
-            if name in given:
-                raise BadParameter(name, given[name], "this does not apply here", remedy)
+        refuse(given, _REFUSED)
         settings = translate({key[6:]: value for key, value in given.items() if key.startswith("kafka.")})
         settings.setdefault("isolation.level", "read_uncommitted")
         return cls(
             subscription=_subscription(given),
             beginning=_beginning(given),
             settings=settings,
-            fail_on_data_loss=_flag(given, "failOnDataLoss", True),
-            max_offsets_per_trigger=_count(given, "maxOffsetsPerTrigger"),
-            min_partitions=_count(given, "minPartitions"),
-            include_headers=_flag(given, "includeHeaders", False),
-            patience_s=(_count(given, "kafkaConsumer.pollTimeoutMs") or PATIENCE_S * 1000) / 1000,
-            arrival="seen" if _choice(given, "arrival", ("timestamp", "seen")) == "seen" else "timestamp",
-            compose=_choice(given, "compose", (*COMPOSITIONS, OLDEST)),
-            backlog_unit="bytes" if _choice(given, "backlogUnit", ("records", "bytes")) == "bytes" else "records",
+            fail_on_data_loss=flag(given, "failOnDataLoss", True),
+            max_offsets_per_trigger=positive_int(given, "maxOffsetsPerTrigger"),
+            min_partitions=positive_int(given, "minPartitions"),
+            include_headers=flag(given, "includeHeaders", False),
+            patience_s=(positive_int(given, "kafkaConsumer.pollTimeoutMs") or PATIENCE_S * 1000) / 1000,
+            arrival="seen" if choice(given, "arrival", ("timestamp", "seen")) == "seen" else "timestamp",
+            compose=choice(given, "compose", (*COMPOSITIONS, OLDEST)),
+            backlog_unit="bytes" if choice(given, "backlogUnit", ("records", "bytes")) == "bytes" else "records",
         )
 
 
@@ -121,7 +125,8 @@ def _subscription(given: Mapping[str, str]) -> Subscription:
         )  # fmt: skip
     name, text = names[0], given[names[0].lower()].strip()
     if name == "subscribePattern":
-        found = Subscription(pattern=_pattern(text))
+        without_internal = flag(given, "kafka.exclude.internal.topics", True)
+        found = Subscription(pattern=_pattern(text), with_internal=not without_internal)
     elif name == "assign":
         found = Subscription(partitions=_partitions(text))
     else:
@@ -151,7 +156,7 @@ def _partitions(text: str) -> tuple[Partition, ...]:
 
 def _beginning(given: Mapping[str, str]) -> Beginning:
     """As in Spark: a timestamp for all counts more than timestamps by partition, these more than offsets."""
-    strategy = _choice(given, "startingOffsetsByTimestampStrategy", ("error", "latest"))
+    strategy = choice(given, "startingOffsetsByTimestampStrategy", ("error", "latest"))
     stragglers: Stragglers = "latest" if strategy == "latest" else "error"
     if "startingtimestamp" in given:
         return Beginning(timestamp_ms=_timestamp_ms(given["startingtimestamp"]), beyond_the_end=stragglers)
@@ -181,28 +186,4 @@ def _json(name: str, text: str) -> dict[str, object]:
         value = None
     if not isinstance(value, dict):
         raise BadParameter(name, text, "not a JSON object", 'write "earliest", "latest" or {"topic": {"0": 23}}')
-    return value
-
-
-def _flag(given: Mapping[str, str], name: str, default: bool) -> bool:
-    text = given.get(name.lower(), str(default)).strip().lower()
-    if text not in ("true", "false"):
-        raise BadParameter(name, text, "neither true nor false", 'write "true" or "false"')
-    return text == "true"
-
-
-def _count(given: Mapping[str, str], name: str) -> int | None:
-    text = given.get(name.lower())
-    if text is None:
-        return None
-    if not text.strip().isdecimal() or int(text) < 1:
-        raise BadParameter(name, text, "not a whole number above zero", 'write for example "10000"')
-    return int(text)
-
-
-def _choice(given: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> str:
-    """One of `allowed`; the first is the default."""
-    value = given.get(name.lower(), allowed[0]).strip().lower()
-    if value not in allowed:
-        raise BadParameter(name, value, "this is not one of the choices", f"write one of {', '.join(allowed)}")
     return value

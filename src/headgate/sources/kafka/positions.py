@@ -68,6 +68,8 @@ def parse_positions(parameter: str, value: object, *, least: int) -> Positions:
     """Positions that a user wrote as JSON, none below `least`."""
     try:
         positions = _positions(value)
+        if not positions:
+            raise ValueError("it names no partition")
         if any(position < least for position in positions.values()):
             raise ValueError(f"{min(positions.values())} is below {least}")
     except ValueError as error:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.sources.feed import Range
 from headgate.sources.kafka.broker import (
+    REFUSED_S,
     DataLost,
     KafkaTrouble,
     Refusal,
@@ -55,7 +56,7 @@ class KafkaRangeReader:
     def __call__(self, share: Range) -> Iterator[pa.RecordBatch]:
         settings = consumer_settings(self.config)
         key = tuple(sorted(settings.items()))
-        consumer, refusal = _IDLE.pop(key) if key in _IDLE else connect(settings)
+        consumer, refusal = rested(*_IDLE.pop(key)) if key in _IDLE else connect(settings)
         # Given back only after a clean end: what an interrupted one holds is unknown.
         slices = [Slice(*each) for each in share["slices"]]
         yield from SliceReading(consumer, refusal, self.config, slices).batches()
@@ -71,6 +72,13 @@ def connect(settings: dict[str, Any]) -> tuple[Consumer, Refusal]:
         return Consumer(settings | {"error_cb": refusal.note}), refusal
 
 
+def rested(consumer: Consumer, refusal: Refusal) -> tuple[Consumer, Refusal]:
+    """An idle consumer without what it was told meanwhile: that says nothing about what it is to do now."""
+    consumer.poll(0)
+    refusal.forget()
+    return consumer, refusal
+
+
 def consumer_settings(config: KafkaConfig) -> dict[str, Any]:
     """What reading exact ranges needs; the user's settings may override how fetching is tuned, not what is promised."""
     tuned = {
@@ -81,7 +89,7 @@ def consumer_settings(config: KafkaConfig) -> dict[str, Any]:
         "fetch.queue.backoff.ms": 5,
         "queued.min.messages": 50_000,
         "queued.max.messages.kbytes": 8_192,
-        "check.crcs": False,
+        "check.crcs": True,  # as the Java client does
     }
     promised = {"enable.auto.commit": False, "auto.offset.reset": "error", "enable.partition.eof": True}
     return tuned | dict(config.settings) | promised
@@ -105,8 +113,9 @@ class SliceReading:
         self._assign()
         while self._end:
             messages = self._consumer.consume(min(CHUNK_ROWS, self._left()), POLL_S)
-            if self._refusal.error is not None:
-                raise KafkaTrouble(self._told(self._refusal.error.str(), "see the settings kafka.*"))
+            refused = self._refusal.error if not messages else None
+            if refused is not None and self._stalled_s > min(REFUSED_S, self._config.patience_s):
+                raise KafkaTrouble(self._told(refused.str(), "see the settings kafka.*"))
             if self._stalled_s > self._config.patience_s:
                 raise KafkaTrouble(
                     self._told(f"no record came{self._trouble}", "check the brokers, or allow more time")

@@ -31,7 +31,8 @@ RENAMED = {
 
 MEANINGLESS = frozenset(
     {
-        "max.poll.records", "default.api.timeout.ms", "group.protocol", "exclude.internal.topics",
+        "max.poll.records", "default.api.timeout.ms", "group.protocol",
+        "exclude.internal.topics",  # which topics are read is no setting of librdkafka's
         "ssl.truststore.type", "ssl.truststore.password", "ssl.keystore.type", "ssl.protocol",
         "ssl.enabled.protocols", "ssl.trustmanager.algorithm", "ssl.keymanager.algorithm",
     }
@@ -39,7 +40,9 @@ MEANINGLESS = frozenset(
 """Of the Java client's inside, or read together with others below."""
 
 _SECRET = re.compile(r"password|secret|jaas|token|credential|\.key$|key\.pem|oauthbearer\.config", re.IGNORECASE)
-_JAAS = re.compile(r"\b(username|password)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')")
+_JAAS = re.compile(r"\b(username|password)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)')")
+_ESCAPED = re.compile(r"\\([0-3][0-7]{2}|[0-7]{1,2}|.)")
+_CONTROL = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
 def is_secret(name: str) -> bool:
@@ -82,13 +85,22 @@ def _log_in(settings: Settings) -> None:
     jaas = settings.pop("sasl.jaas.config", None)
     if jaas is None:
         return
-    found = {name: double.replace('\\"', '"') or single for name, double, single in _JAAS.findall(jaas)}
+    found = {name: _unescaped(double or single) for name, double, single in _JAAS.findall(jaas)}
     if set(found) != {"username", "password"}:
         raise BadParameter(
             "kafka.sasl.jaas.config", "***", "only log-ins with username and password can be read from it",
             "write kafka.sasl.mechanism with librdkafka's own settings, such as kafka.sasl.oauthbearer.config",
         )  # fmt: skip
     settings["sasl.username"], settings["sasl.password"] = found["username"], found["password"]
+
+
+def _unescaped(text: str) -> str:
+    """As Java reads quoted text: control characters, octal numbers, and anything else as it stands."""
+    return _ESCAPED.sub(lambda found: _meaning(found[1]), text)
+
+
+def _meaning(escape: str) -> str:
+    return chr(int(escape, 8)) if escape[0] in "01234567" else _CONTROL.get(escape, escape)
 
 
 def _trust(settings: Settings, given: Mapping[str, str]) -> None:
