@@ -14,11 +14,13 @@ import pytest
 
 from headgate.bench.hone import calibration, forecast, skew, spark_targets
 from headgate.bench.hone.checkpoint import committed_ends, read_batches
+from headgate.bench.hone.experiment import FILE, Experiment
 from headgate.bench.hone.feeder import in_order
-from headgate.bench.hone.latency import Batches, figures, largest_backlog, latencies_s
+from headgate.bench.hone.latency import Batches, feeder_lag, figures, largest_backlog, latencies_s
 from headgate.bench.hone.programme import CONTENDERS, MAIN, Programme, in_turn, middle
 from headgate.bench.hone.report import write_report
 from headgate.bench.hone.sentences import sentences, word
+from headgate.bench.linear_road.store import machine
 from headgate.cli import bench_hone
 from headgate.errors import BadParameter, HeadgateError
 
@@ -119,6 +121,24 @@ def test_the_largest_backlog_is_of_one_partition() -> None:
     assert largest_backlog(STAMPS, BATCHES, 0.0, 9.0) == 2
     assert largest_backlog(STAMPS, BATCHES, 1.5, 3.0) == 1
     assert largest_backlog(STAMPS, BATCHES, 5.0, 9.0) == 0
+
+
+def test_the_feeders_lag_is_of_the_records_that_were_due_in_the_measured_time() -> None:
+    planned = [np.array([0.5, 1.0, 2.0]), np.array([1.5, 3.0])]
+    came = [np.array([5.5, 1.1, 2.4]), np.array([3.5, 9.0])]  # one that is late to the end of the time counts too
+    assert feeder_lag(planned, came, 1.0, 3.0, 10.0) == {
+        "feeder_lag_p99_s": pytest.approx(np.quantile([0.1, 0.4, 2.0], 0.99)),
+        "feeder_lag_max_s": pytest.approx(2.0),
+    }
+
+
+def test_records_that_were_never_sent_are_late_until_the_end() -> None:
+    planned = [np.array([1.0, 2.0]), np.array([1.0])]
+    found = feeder_lag(planned, [np.array([1.0]), np.array([1.0])], 0.0, 3.0, ended_s=10.0)
+    assert found["feeder_lag_max_s"] == 8.0
+    twice = [np.array([1.0, 2.5, 9.0]), np.array([1.0])]  # a record more than was planned
+    assert feeder_lag(planned, twice, 0.0, 3.0, ended_s=10.0)["feeder_lag_max_s"] == 0.5
+    assert feeder_lag(planned, planned, 5.0, 6.0, 10.0) == {}  # nothing was due then
 
 
 # ---- checkpoints
@@ -249,6 +269,42 @@ def test_a_programme_is_narrowed_to_what_was_asked_for() -> None:
             bench_hone.programme_of(parsed(*wrong))
 
 
+# ---- going on with a folder
+
+
+def begun(folder: Path) -> dict[str, Any]:
+    """What a run that was interrupted at once leaves behind."""
+    data = Experiment(Programme(), folder, "headgate bench hone --spark", lambda *_: None).data
+    (folder / FILE).write_text(json.dumps(data))
+    return data
+
+
+def go_on(folder: Path, programme: Programme) -> Experiment:
+    return Experiment(programme, folder, "headgate bench hone --spark", lambda *_: None)
+
+
+def test_a_folder_goes_on_with_more_of_the_same(tmp_path: Path) -> None:
+    data = begun(tmp_path)
+    assert go_on(tmp_path, Programme(repeats=5)).data == data
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"spark": "3.5.0"}, "spark 3.5.0"),
+        ({"headgate": "0.0.1"}, "headgate 0.0.1"),
+        ({"machine": machine() | {"cores": 96}}, "machine cores 96"),
+        ({"settings": {"measure_s": 40.0, "settle_s": 10.0, "seed": 7}}, "settings seed 7 (now 1)"),
+    ],
+)
+def test_a_folder_that_was_begun_otherwise_is_refused(tmp_path: Path, change: dict[str, Any], told: str) -> None:
+    (tmp_path / FILE).write_text(json.dumps(begun(tmp_path) | change))
+    with pytest.raises(BadParameter) as refused:
+        go_on(tmp_path, Programme())
+    assert refused.value.problem.startswith(f"it holds results with {told}")
+    assert refused.value.problem.count("now") == 1  # nothing else is blamed
+
+
 # ---- targets and report
 
 
@@ -305,3 +361,15 @@ def test_the_report_shows_what_was_measured(tmp_path: Path) -> None:
 def test_the_report_copes_with_a_single_run(tmp_path: Path) -> None:
     page = write_report(None, tmp_path / "report.html", results([run_of("lbf", skew.EVEN, 1.0)])).read_text()
     assert "not measured" in page and "Nowhere" in page
+
+
+def test_the_report_marks_runs_whose_traffic_came_late(tmp_path: Path) -> None:
+    seen = [("lbf", 0, 0.25), ("lbf", 1, 0.26), ("spark", 0, 0.25)]  # half a trigger is 0.25 s
+    runs = [
+        run_of(name, skew.EVEN, 1.0, repeat, feeder_lag_p99_s=p99_s, feeder_lag_max_s=0.75)
+        for name, repeat, p99_s in seen
+    ]
+    runs.append(run_of("oldest", skew.EVEN, 1.0))  # from before the lag was looked at
+    page = write_report(None, tmp_path / "report.html", results(runs)).read_text()
+    assert page.count("late in 1 of 2") == 1 == page.count("late in")
+    assert "known of 3 of 4 runs. Its p99 is above 0.5 of the trigger in 1 of them" in page and "0.750 s" in page

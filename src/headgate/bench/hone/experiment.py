@@ -140,26 +140,35 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def _fresh(command: str, programme: Programme) -> dict[str, Any]:
-    import pyspark
-
     return {
-        "format": FORMAT, "headgate": __version__, "spark": pyspark.__version__, "machine": machine(),
-        "command": command, "began": datetime.now(UTC).isoformat(timespec="seconds"), "took_s": 0.0,
-        "settings": _measured_alike(programme), "calibration": {}, "forecast": [], "runs": [],
+        "format": FORMAT, "command": command, "began": datetime.now(UTC).isoformat(timespec="seconds"), "took_s": 0.0,
+        **_measured_alike(programme), "calibration": {}, "forecast": [], "runs": [],
     }  # fmt: skip
 
 
 def _measured_alike(programme: Programme) -> dict[str, Any]:
-    return {"measure_s": programme.measure_s, "settle_s": programme.settle_s, "seed": programme.seed}
+    """What all runs of a folder must have in common, or their figures say nothing about each other."""
+    import pyspark
+
+    settings = {"measure_s": programme.measure_s, "settle_s": programme.settle_s, "seed": programme.seed}
+    return {"headgate": __version__, "spark": pyspark.__version__, "machine": machine(), "settings": settings}
 
 
 def _check(data: dict[str, Any], programme: Programme, folder: Path) -> None:
     """A run that goes on must measure the same way as it began; what it measures may be widened."""
-    if data["settings"] != _measured_alike(programme):
+    began, here = _flat(data), _flat(_measured_alike(programme))
+    different = [f"{name} {began.get(name)} (now {value})" for name, value in here.items() if began.get(name) != value]
+    if different:
         raise BadParameter(
-            "--out", str(folder), f"it holds results with {data['settings']}",
-            "name another folder, or the same settings to go on with it",
+            "--out", str(folder), f"it holds results with {', '.join(different)}",
+            "name another folder, or go on with the same settings, versions and machine",
         )  # fmt: skip
+
+
+def _flat(data: dict[str, Any]) -> dict[str, Any]:
+    """One level, so that a difference can be told by its name."""
+    grouped = {f"{group} {name}": value for group in ("machine", "settings") for name, value in data[group].items()}
+    return {"headgate": data["headgate"], "spark": data["spark"], **grouped}
 
 
 def _description(setting: Setting) -> dict[str, Any]:

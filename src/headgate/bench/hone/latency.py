@@ -81,3 +81,26 @@ def largest_backlog(stamps_s: Sequence[FloatArray], batches: Batches, from_s: fl
         return 0
     came = np.stack([np.searchsorted(stamps, batches.committed_s[kept]) for stamps in stamps_s], axis=1)
     return int((came - batches.ends[kept]).max())
+
+
+def feeder_lag(
+    planned_s: Sequence[FloatArray], came_s: Sequence[FloatArray], from_s: float, to_s: float, ended_s: float
+) -> dict[str, float]:
+    """How late records reached the broker that were due between two moments, as JSON.
+
+    A contender that slows the feeder down has easier traffic than the others. By partition and in the order of sending,
+    all on one clock; a record that never came is late at least until `ended_s`.
+    """
+    late_s = np.concatenate(
+        [_came_or_ended(came, len(due), ended_s) - due for due, came in zip(planned_s, came_s, strict=True)]
+    )
+    due_s = np.concatenate(planned_s)
+    measured_s = late_s[(due_s >= from_s) & (due_s < to_s)]
+    if not measured_s.size:
+        return {}
+    return {"feeder_lag_p99_s": float(np.quantile(measured_s, 0.99)), "feeder_lag_max_s": float(measured_s.max())}
+
+
+def _came_or_ended(came_s: FloatArray, planned: int, ended_s: float) -> FloatArray:
+    """As many as were planned: a producer that tries again may send a record twice."""
+    return np.append(came_s, np.full(planned, ended_s))[:planned]

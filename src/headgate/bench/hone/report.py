@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from headgate.bench.hone import spark_report, spark_targets
-from headgate.bench.hone.simulator import SAMPLED
-from headgate.bench.hone.study import reduction
+from headgate.bench.hone.fairness import fairness_section, fairness_target
+from headgate.bench.hone.study import Results, counterpart, place, reduction, settings_of
 from headgate.bench.report import text
 from headgate.bench.report.charts import Line, legend, lines
 from headgate.bench.report.colours import Style
@@ -18,10 +17,8 @@ from headgate.bench.report.page import Column, Html, Page, figure, note, paragra
 from headgate.bench.report.target import Sample, Target, make_target
 from headgate.bench.report.targets_table import score, targets_table
 
-Results = dict[str, Any]
-
 TITLES = {
-    "lbf": "largest backlog first", "rrb": "round robin (the paper’s)", 
+    "lbf": "largest backlog first", "rrb": "round robin (the paper’s)",
     "rr-skipping": "round robin, skipping empty queues",
     "proportional": "proportional to backlog",
 }  # fmt: skip
@@ -40,7 +37,7 @@ def write_report(results: Results | None, path: Path, on_spark: Results | None =
     if results:
         page.section("Targets", targets_table(simulated), _how_to_read())
         page.section("Maximum backlog (Fig. 6)", *_pair(results, "max_backlog", "tuples", text.count))
-        page.section("Jain’s index (Fig. 7)", *_jain(results))
+        page.section("Jain’s index (Fig. 7)", *fairness_section(results))
         page.section("Queueing delay (Fig. 8)", *_pair(results, "delay_s", "s", text.seconds))
         page.section("Against the offline optimum", *_optimum(results))
     if on_spark:
@@ -72,15 +69,15 @@ def targets(results: Results) -> list[Target]:
             results, "Average delay under round robin’s, up to, over numbers of queues", "delay_s", "queues",
             DELAY_REDUCTION_QUEUES,
         ),
+        fairness_target(results),
     ]  # fmt: skip
 
 
 def _target(results: Results, measure: str, key: str, varied: str | None, bound: float) -> Target:
     samples = []
-    for ours in _settings(results, "lbf", varied):
-        where = f"{ours['queues']} queues, {ours['rate']:,} tuples/s each"
-        found = reduction(ours[key], _same(results, ours, "rrb")[key])
-        samples += [Sample(seed, float(value), where) for seed, value in enumerate(found)]
+    for ours in settings_of(results, "lbf", varied):
+        found = reduction(ours[key], counterpart(results, ours, "rrb")[key])
+        samples += [Sample(seed, float(value), place(ours)) for seed, value in enumerate(found)]
     return make_target(measure, bound, True, "share", samples, max, "the best setting of each seed")
 
 
@@ -89,23 +86,6 @@ def _how_to_read() -> Html:
         "A reduction is made seed by seed on the same arrivals. The paper’s figures are the largest over its settings, "
         "of one run each, and so are these, once for every seed. Its round robin also serves empty queues; one that "
         "skips them is drawn beside it, since nobody would build the other."
-    )
-
-
-def _settings(results: Results, scheduler: str, varied: str | None) -> list[dict[str, Any]]:
-    return [
-        each
-        for each in results["settings"]
-        if each["scheduler"] == scheduler and (varied is None or each["varied"] == varied)
-    ]
-
-
-def _same(results: Results, setting: dict[str, Any], scheduler: str) -> dict[str, Any]:
-    keys = ("varied", "queues", "rate")
-    return next(
-        each
-        for each in results["settings"]
-        if each["scheduler"] == scheduler and all(each[key] == setting[key] for key in keys)
     )
 
 
@@ -123,41 +103,10 @@ def _pair(results: Results, key: str, unit: str, form: Callable[[float], str]) -
 
 def _line(results: Results, name: str, varied: str, key: str) -> Line:
     places = {
-        float(each["rate" if varied == "rate" else "queues"]): np.percentile(each[key], [5, 50, 95]).tolist()
-        for each in _settings(results, name, varied)
+        float(each[varied]): np.percentile(each[key], [5, 50, 95]).tolist()
+        for each in settings_of(results, name, varied)
     }
     return Line(TITLES[name], STYLES[name], places)
-
-
-def _jain(results: Results) -> list[Html]:
-    panels = []
-    for varied, what in (("rate", "tuples/s"), ("queues", "queues")):
-        chosen = [
-            each for each in _settings(results, "lbf", varied) if each[_x(varied)] in (500, 1_000, 5_000, 10, 20, 100)
-        ]
-        shown = [
-            Line(
-                f"{each[_x(varied)]:,} {what}",
-                Style(role, "solid", 1.5),
-                {float(at): [ratio] for at, ratio in zip(SAMPLED, _improvement(results, each), strict=True)},
-            )
-            for each, role in zip(chosen, ("headgate", "paper", "stock"), strict=False)
-        ]
-        title = "10 queues" if varied == "rate" else "1,000 tuples/s per queue"
-        drawn = lines(title, shown, "slot", text.times)
-        panels.append(drawn)
-        panels.append(legend([(line.title, line.style) for line in shown]))
-    text_ = "Jain’s index of the backlogs under largest backlog first, over that under round robin; 1 is no difference."
-    return [paragraph(text_), *panels]
-
-
-def _x(varied: str) -> str:
-    return "rate" if varied == "rate" else "queues"
-
-
-def _improvement(results: Results, ours: dict[str, Any]) -> Sequence[float]:
-    theirs = _same(results, ours, "rrb")
-    return [mine / other for mine, other in zip(ours["jain"], theirs["jain"], strict=True)]
 
 
 def _optimum(results: Results) -> list[Html]:

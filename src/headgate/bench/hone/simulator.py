@@ -21,30 +21,31 @@ SLOTS = 10_000
 SAMPLED = tuple(range(1_000, 10_000, 1_000))
 """The slots at which Jain's index is told."""
 
-Scheduler = Callable[[IntArray, int, np.random.Generator], IntArray]
-"""(backlogs by seed and queue, slot, chance) to the queue that is served, by seed."""
+Scheduler = Callable[[IntArray, IntArray, np.random.Generator], IntArray]
+"""(backlogs by seed and queue, the queue served last by seed, chance) to the queue that is served, by seed."""
 
 
-def lbf(backlogs: IntArray, slot: int, chance: np.random.Generator) -> IntArray:
+def lbf(backlogs: IntArray, last: IntArray, chance: np.random.Generator) -> IntArray:
     """Largest backlog first, the first of equals."""
     served: IntArray = np.argmax(backlogs, axis=1)
     return served
 
 
-def round_robin(backlogs: IntArray, slot: int, chance: np.random.Generator) -> IntArray:
+def round_robin(backlogs: IntArray, last: IntArray, chance: np.random.Generator) -> IntArray:
     """The paper's baseline: each in turn, also if it is empty."""
-    return np.full(len(backlogs), slot % backlogs.shape[1])
-
-
-def skipping_round_robin(backlogs: IntArray, slot: int, chance: np.random.Generator) -> IntArray:
-    """A fairer baseline: the next in turn that has something."""
-    queues = backlogs.shape[1]
-    turned = np.roll(backlogs > 0, -(slot % queues), axis=1)
-    served: IntArray = (np.argmax(turned, axis=1) + slot) % queues
+    served: IntArray = (last + 1) % backlogs.shape[1]
     return served
 
 
-def proportional(backlogs: IntArray, slot: int, chance: np.random.Generator) -> IntArray:
+def skipping_round_robin(backlogs: IntArray, last: IntArray, chance: np.random.Generator) -> IntArray:
+    """A fairer baseline: the next after the last one served that has something; the turn stays where nobody has."""
+    queues = backlogs.shape[1]
+    steps_ahead = (np.arange(queues) - last[:, None] - 1) % queues
+    nearest = np.argmin(np.where(backlogs > 0, steps_ahead, queues), axis=1)
+    return np.where(backlogs.any(axis=1), nearest, last)
+
+
+def proportional(backlogs: IntArray, last: IntArray, chance: np.random.Generator) -> IntArray:
     """A queue's chance is its share of the backlog: what a proportional split is when there is room for one."""
     edges = np.cumsum(backlogs, axis=1)
     drawn = chance.random(len(backlogs)) * edges[:, -1]
@@ -65,7 +66,7 @@ class Found:
     delay_s: NDArray[np.float64]
     """Average over all tuples; one that is still there at the end has waited until then."""
     jain: NDArray[np.float64]
-    """By seed and sampled slot; 1 where all queues are empty, which is as even as can be."""
+    """By seed and sampled slot; not a number where nothing waits."""
 
 
 def arrivals(queues: int, tuples_s: float, seeds: int, seed: int, slots: int = SLOTS) -> IntArray:
@@ -78,11 +79,12 @@ def simulate(arriving: IntArray, scheduler: Scheduler, seed: int = 1) -> Found:
     slots, seeds, queues = arriving.shape
     chance, rows = np.random.default_rng(seed), np.arange(seeds)
     backlogs = np.zeros((seeds, queues), np.int64)
+    served = np.full(seeds, queues - 1)  # so that turns begin with the first queue
     largest, waited = np.zeros(seeds), np.zeros(seeds)
     jain: dict[int, NDArray[np.float64]] = {}
     for slot in range(slots):
         backlogs += arriving[slot]
-        served = scheduler(backlogs, slot, chance)
+        served = scheduler(backlogs, served, chance)
         backlogs[rows, served] -= backlogs[rows, served] > 0
         np.maximum(largest, backlogs.max(axis=1), out=largest)
         waited += backlogs.sum(axis=1)
@@ -93,6 +95,6 @@ def simulate(arriving: IntArray, scheduler: Scheduler, seed: int = 1) -> Found:
 
 
 def jains_index(backlogs: IntArray) -> NDArray[np.float64]:
-    """(sum B)^2 / (N sum B^2): 1 if all are equal, 1/N if one has everything."""
+    """(sum B)^2 / (N sum B^2): 1 if all are equal, 1/N if one has everything, not a number if all are empty."""
     total, squares = backlogs.sum(axis=1).astype(np.float64), (backlogs.astype(np.float64) ** 2).sum(axis=1)
-    return np.where(squares > 0, total**2 / np.maximum(backlogs.shape[1] * squares, 1e-300), 1.0)
+    return np.where(squares > 0, total**2 / np.maximum(backlogs.shape[1] * squares, 1e-300), np.nan)

@@ -13,9 +13,26 @@ from headgate.bench.hone.spark_targets import OURS, Comparison, Results, Run, lo
 from headgate.bench.report import text
 from headgate.bench.report.charts import Bar, Line, bars, legend, lines
 from headgate.bench.report.colours import styles
-from headgate.bench.report.page import Column, Html, Page, Row, details, figure, heading, note, paragraph, table
+from headgate.bench.report.page import (
+    Column,
+    Html,
+    Page,
+    Row,
+    Text,
+    badge,
+    details,
+    figure,
+    heading,
+    join,
+    note,
+    paragraph,
+    table,
+)
 
 STYLES = styles({each.name: each.kind for each in CONTENDERS.values()})
+
+LATE_FEEDER = 0.5
+"""Of a trigger: records that come later than planned by more than that are often in another batch than planned."""
 
 MEASURES: dict[str, Callable[[Run], float]] = {
     "average": lambda run: float(run["mean_s"]),
@@ -62,8 +79,25 @@ def _method(results: Results) -> list[Html]:
             "trigger is the shortest that both sources bear, and the room what the slower one can do in it."
         ),
         table(columns, rows),
+        paragraph(_punctuality(results)),
         *(paragraph(f"{TITLES[skew]}: {why}") for skew, why in WHY.items() if skew in _values(results["runs"], "skew")),
     ]
+
+
+def _punctuality(results: Results) -> str:
+    runs = [run for run in results["runs"] if "feeder_lag_p99_s" in run]
+    return (
+        "The feeder’s lag is how much later than planned the broker got a record. It is known of "
+        f"{len(runs)} of {len(results['runs'])} runs. Its p99 is above {LATE_FEEDER:g} of the trigger in "
+        f"{_late(results, runs)} of them. Such runs are marked in the table of all figures: their traffic may have "
+        "been easier than planned."
+    )
+
+
+def _late(results: Results, runs: Sequence[Run]) -> int:
+    """How many of these runs had a feeder that was held up."""
+    calibration = results["calibration"]
+    return sum(run["feeder_lag_p99_s"] > LATE_FEEDER * calibration[run["workload"]]["trigger_s"] for run in runs)
 
 
 def _over_rates(results: Results) -> list[Html]:
@@ -175,15 +209,16 @@ def _everything(results: Results) -> list[Html]:
         Column(title, True)
         for title in (
             "average", "p50", "p95", "p99", "slowest partition’s p99", "forecast", "largest backlog", "batch p50",
-            "batches over the trigger", "never taken",
+            "batches over the trigger", "never taken", "feeder’s lag, p99", "feeder’s lag, largest",
         )
     ]  # fmt: skip
     places = dict.fromkeys((run["workload"], run["skew"], run["load"]) for run in results["runs"])
     rows = [row for place in places for row in _rows(results, place)]
     return [
         note(
-            "Medians over repeats. The forecast is a simulation of the rule alone, with batches that are never late, "
-            "made before the runs; Spark’s own source is held against the forecast of a proportional split."
+            "Medians over repeats, but for the largest lag and the records never taken. The forecast is a simulation "
+            "of the rule alone, with batches that are never late, made before the runs; Spark’s own source is held "
+            "against the forecast of a proportional split."
         ),
         details(f"{len(results['runs'])} runs", table(columns, rows)),
     ]
@@ -202,9 +237,21 @@ def _rows(results: Results, place: tuple[Any, ...]) -> list[Row]:
             text.seconds(median(run["batch_p50_s"] for run in mine)),
             text.share(median(run["overruns"] for run in mine), 0),
             text.count(sum(run["unfinished_rows"] for run in mine)),
+            *_feeder_lag(results, mine),
         ]  # fmt: skip
         rows.append(Row(cells, "ours" if name == OURS else ""))
     return rows
+
+
+def _feeder_lag(results: Results, runs: Sequence[Run]) -> list[Text]:
+    """p99 with a mark if runs were late, and the largest; results that are older than these figures have none."""
+    known = [run for run in runs if "feeder_lag_p99_s" in run]
+    if not known:
+        return [text.NOTHING, text.NOTHING]
+    late = _late(results, known)
+    p99 = text.seconds(median(run["feeder_lag_p99_s"] for run in known))
+    marked = join([p99, " ", badge(f"late in {late} of {len(known)}", "bad")]) if late else p99
+    return [marked, text.seconds(max(run["feeder_lag_max_s"] for run in known))]
 
 
 def _forecast(results: Results, place: tuple[Any, ...], name: str) -> float | None:

@@ -16,7 +16,7 @@ import numpy as np
 from headgate.bench.hone.calibration import LARGE_ROWS, SMALL_ROWS, BatchCost, Room, cost, still_falling
 from headgate.bench.hone.checkpoint import KEEP_ALL, committed_ends, read_batches
 from headgate.bench.hone.flow import SentenceFlow
-from headgate.bench.hone.latency import figures
+from headgate.bench.hone.latency import feeder_lag, figures
 from headgate.bench.hone.programme import CONTENDERS, Contender, Workload
 from headgate.bench.hone.skew import PARTITIONS, Traffic
 from headgate.bench.hone.word_count import read_sentences, word_count
@@ -38,6 +38,9 @@ LEAST_ROUNDS, MOST_ROUNDS = 3, 8
 
 START_S, DRAIN_S = 60.0, 120.0
 """How long to wait for a first batch, and for the last records once nothing more is sent."""
+
+WARM_UP_RECORDS = 1
+"""In every partition before the traffic, so that a first batch starts everything up."""
 
 _LOOK_S = 0.2
 
@@ -73,11 +76,11 @@ class Testbed:
         self, contender: Contender, workload: Workload, room: Room, traffic: Traffic, measure_s: float
     ) -> dict[str, Any]:
         """The figures of one run; records count that came within `measure_s` after the traffic has settled."""
-        end_s = traffic.settle_s + measure_s
-        due = np.array([1 + np.searchsorted(stamps, end_s) for stamps in traffic.stamps_s()])
+        planned_s, end_s = traffic.stamps_s(), traffic.settle_s + measure_s
+        due = np.array([WARM_UP_RECORDS + np.searchsorted(stamps, end_s) for stamps in planned_s])
         with self._flow() as flow, self._query(contender, workload, flow, room.rows, room.trigger_s) as (query, folder):
-            flow.fill(PARTITIONS, workload.max_words)  # one record each, so that a first batch starts everything up
-            if not self._wait(query, folder, flow.topic, np.ones(PARTITIONS), START_S):
+            flow.fill(WARM_UP_RECORDS * PARTITIONS, workload.max_words)
+            if not self._wait(query, folder, flow.topic, np.full(PARTITIONS, WARM_UP_RECORDS), START_S):
                 raise HeadgateError(f"{contender.title}: no batch within {START_S:g} s")
             origin_s = flow.start(traffic, self._folder)
             self._wait(query, folder, flow.topic, due, traffic.seconds + DRAIN_S)
@@ -86,7 +89,9 @@ class Testbed:
             query.stop()
             batches, stamps_s = read_batches(folder, flow.topic, PARTITIONS), flow.stamps_s()
         found = figures(stamps_s, batches, origin_s + traffic.settle_s, origin_s + end_s, ended_s)
-        return found | _batch_times(progress, room.trigger_s)
+        came_s = [stamps[WARM_UP_RECORDS:] - origin_s for stamps in stamps_s]
+        lag = feeder_lag(planned_s, came_s, traffic.settle_s, end_s, ended_s - origin_s)
+        return found | lag | _batch_times(progress, room.trigger_s)
 
     def _batch_s(self, contender: Contender, workload: Workload, flow: SentenceFlow, rows: int) -> float:
         with self._query(contender, workload, flow, rows, 0.0) as (query, _):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from headgate.bench.hone.programme import PARTIAL_KEY, Contender
@@ -19,7 +20,8 @@ def read_sentences(spark: SparkSession, contender: Contender, address: str, topi
     reader = reader.option("kafka.bootstrap.servers", address).option("subscribe", topic)
     reader = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", str(room))
     if contender.compose is not None:
-        reader = reader.option("compose", contender.compose)
+        # Without a gate nobody learns what a record takes; Spark's own source has a task for every partition.
+        reader = reader.option("compose", contender.compose).option("minPartitions", str(os.cpu_count() or 1))
     return reader.load()
 
 
