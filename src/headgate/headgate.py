@@ -120,6 +120,8 @@ class Headgate:
     def readStream(self) -> DataStreamReader:  # noqa: N802 (Spark's name)
         """As ``spark.readStream``, for Headgate's own sources: ``headgate-kafka``, ``-files`` and ``-trace``."""
         reader = self.spark.readStream.option(options.FOLDER, self._coordinator.address.folder)
+        # Spark's own file sources take it from the session; a Python data source does not see the session.
+        reader = reader.option("timeZone", str(self.spark.conf.get("spark.sql.session.timeZone")))
         return reader.option(options.GATE, uuid.uuid4().hex).option(options.TASKS, str(self.cores))
 
     def gate(self, df: DataFrame) -> DataFrame:
@@ -352,7 +354,10 @@ class Headgate:
             self._worker.post(lambda: model_store.save(folder, cost))
 
     def _keep(self, record: BatchRecord, arrivals: Arrivals) -> None:
-        self.recorder.add(replace(record, tasks=self._stragglers.times_of(record)), arrivals)
+        times = self._stragglers.times_of(record)
+        if times is not None:
+            self._coordinator.worked(record.query, times)
+        self.recorder.add(replace(record, tasks=times), arrivals)
 
     def _on_progress(self, event: dict[str, Any]) -> None:
         progress = parse_progress(event)

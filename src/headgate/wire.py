@@ -9,9 +9,9 @@ that it has read the key. Messages are JSON, never pickles.
                           {"op": "took", "rows": N, "left": N, "arrivals": [[first_s, step_s, count], …], "skipped": N}
                           {"op": "planned", "shares": [TEXT, …]}                          what each task will read
                           {"op": "bye"}
-    coordinator -> gate   {"query": NAME, "state_dir": PATH, "started_at_s": S}           to hello
-                          | {"unknown": true}
-                          {"open": true, "max_rows": N | null}                            to ask
+    coordinator -> gate   {"query": NAME, "state_dir": PATH, "started_at_s": S,           to hello
+                           "deadline_s": S | null} | {"unknown": true}
+                          {"open": true, "max_rows": N | null, "row_work_s": S | null}    to ask
                           | {"hold_s": S, "rate_rows_s": R} | {"idle_s": S} | {"pass": true}
                           {"again": true}                                                 unasked: ask again now
 """

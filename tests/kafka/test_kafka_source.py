@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import udf
 from pyspark.sql.streaming import DataStreamWriter
 
 from headgate import Headgate
@@ -109,6 +110,45 @@ def test_latest_begins_when_the_query_was_first_started(hg: Headgate, topic: Mak
     until(lambda: len(sink.rows) == 1)
     query.stop()
     assert values_of(sink) == ["meanwhile"]
+
+
+def test_a_new_checkpoint_begins_anew_where_the_first_positions_are_kept_elsewhere(
+    hg: Headgate, topic: MakeTopic, tmp_path: Path
+) -> None:
+    """With `stateLocation` they are not in the checkpoint, and must not outlive the moment they are for."""
+    made, state = topic(1), tmp_path / "state"
+    df = read(hg, made, startingOffsets="latest", stateLocation=state)
+    query, sink = gated(hg, df, checkpointLocation=str(tmp_path / "first"))
+    until(lambda: list(state.glob("kafka-*.json")))
+    until(lambda: (tmp_path / "first/commits/0").exists())
+    assert list(state.glob("kafka-*.json"))  # Spark would still ask, if it had to run its first batch again
+    made.produce(["to the first"])
+    until(lambda: values_of(sink) == ["to the first"])
+    assert not list(state.glob("kafka-*.json"))
+    query.stop()
+    made.produce(["to nobody"])
+    query, _ = gated(hg, df, name="second", sink=(sink := Collected()), checkpointLocation=str(tmp_path / "second"))
+    until(lambda: (tmp_path / "second/commits/0").exists())
+    made.produce(["to the second"])
+    until(lambda: sink.rows)
+    query.stop()
+    assert values_of(sink) == ["to the second"]
+
+
+def test_a_first_batch_that_is_run_again_begins_where_it_did(hg: Headgate, topic: MakeTopic, tmp_path: Path) -> None:
+    """Spark asks where only for that one: without its mark in the log it is not done, as after a kill."""
+    made, checkpoint, state = topic(1), tmp_path / "checkpoint", tmp_path / "state"
+    df = read(hg, made, startingOffsets="latest", stateLocation=state)
+    query, sink = gated(hg, df, checkpointLocation=str(checkpoint))
+    until(lambda: (checkpoint / "commits/0").exists())
+    query.stop()
+    made.produce(["meanwhile"])
+    for mark in (checkpoint / "commits").glob("*0*"):
+        mark.unlink()
+    query, _ = gated(hg, df, sink=sink, checkpointLocation=str(checkpoint))
+    until(lambda: values_of(sink) == ["meanwhile"])
+    until(lambda: not list(state.glob("kafka-*.json")))
+    query.stop()
 
 
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
@@ -265,6 +305,24 @@ def test_the_partitions_of_the_slowest_task_are_named(hg: Headgate, topic: MakeT
     assert first.tasks.slowest_read in first.shares
 
 
+def test_heavy_rows_get_a_task_per_core_once_that_is_known(hg: Headgate, topic: MakeTopic) -> None:
+    made = topic(1)
+    made.produce(range(200))
+
+    @udf("int")
+    def heavy(value: bytes) -> int:
+        time.sleep(0.005)
+        return len(value)
+
+    query, sink = gated(hg, read(hg, made).select(heavy("value").alias("size")))
+    until(lambda: query.batches)
+    made.produce(range(200))
+    until(lambda: len(sink.rows) == 400 and len(query.batches) > 1)
+    first, last = query.batches[0], query.batches[-1]
+    assert len(first.shares) == 1 and len(last.shares) == 2
+    assert last.tasks is not None and last.tasks.count == 2
+
+
 def test_sizes_are_learnt_from_records_that_wait(topic: MakeTopic) -> None:
     made = topic(3)
     made.produce(["x" * 10] * 400, partition=0)  # as key and as value
@@ -284,7 +342,7 @@ def test_in_bytes_the_largest_records_come_first(hg: Headgate, topic: MakeTopic)
     made.produce(["x"] * 300, partition=0)
     made.produce(["x" * 2_000] * 100, partition=1)
     df = read(hg, made, backlogUnit="bytes", maxOffsetsPerTrigger=90).select("partition")
-    query = hg.start(named(df, "weighed", sink).trigger(availableNow=True), deadline="5s")
+    query = hg.start(named(df, "weighed", sink).trigger(availableNow=True), deadline="60s")  # so nothing is urgent
     assert query.awaitTermination(60)
     assert {row[0] for row in sink.batches[0]} == {1}
     assert sorted(row[0] for row in sink.rows) == [0] * 300 + [1] * 100

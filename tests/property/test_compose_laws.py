@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core.compose import COMPOSITIONS, lbf, oldest, proportional, round_robin, weighted_lbf
-from headgate.core.split import split
+from headgate.core.split import split, worthwhile_tasks
 from headgate.errors import BadParameter
 
 backlogs = st.lists(st.integers(0, 40), min_size=1, max_size=12)
@@ -77,6 +77,30 @@ def test_proportional_follows_spark() -> None:
 
 def test_small_partitions_do_not_lift_the_room() -> None:
     assert proportional([1000, 1, 1, 1, 1], 2).sum() <= 2
+
+
+def test_small_partitions_do_not_take_the_large_ones_share() -> None:
+    assert proportional([2] * 20 + [100_000], 40).tolist() == [1] * 20 + [20]
+
+
+@given(st.sampled_from(sorted(COMPOSITIONS)), st.lists(st.integers(2**61, 2**63 - 1), min_size=1, max_size=5))
+def test_backlogs_beyond_all_measure_leave_the_room_as_it_is(name: str, waiting: list[int]) -> None:
+    assert 0 <= COMPOSITIONS[name](np.array(waiting), 7).sum() <= 7
+    assert weighted_lbf(waiting, 7, [1e-9] * len(waiting)).sum() == 7
+
+
+@given(st.integers(0, 10**9), st.floats(0, 10) | st.none(), st.integers(1, 64))
+def test_as_many_tasks_as_are_worth_it(rows: int, row_work_s: float | None, cores: int) -> None:
+    tasks = worthwhile_tasks(rows, row_work_s, cores)
+    assert 1 <= tasks <= cores
+    assert tasks <= worthwhile_tasks(rows + 1000, row_work_s, cores)
+    assert worthwhile_tasks(rows, row_work_s, cores + 1) in (tasks, tasks + 1)
+
+
+def test_heavy_rows_are_spread_over_all_cores_and_light_ones_are_not() -> None:
+    assert worthwhile_tasks(1_000, 1e-3, 8) == 8
+    assert worthwhile_tasks(1_000, 1e-6, 8) == 1
+    assert worthwhile_tasks(60_000, None, 8) == 2
 
 
 @given(st.lists(st.lists(st.floats(0, 10), max_size=8), min_size=1, max_size=6), st.integers(0, 40))

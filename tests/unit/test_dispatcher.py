@@ -16,6 +16,7 @@ from headgate.core.dispatcher import Dispatcher, Hold, Idle, Open, Pass, Progres
 from headgate.core.policies import edf
 from headgate.core.query_state import GateConfig, GateReport
 from headgate.core.snapshot import Promise
+from headgate.core.tasks import TaskTimes
 from tests.making import model
 
 WALL_S = 1_700_000_000.0
@@ -234,6 +235,27 @@ def test_when_a_batch_ends_the_most_urgent_waiting_query_is_woken() -> None:
     assert list(d.wakeable(10.2, ended=False)) == []
     ask(d, "runs", 10.4, rows=0)
     assert next(d.wakeable(10.4, ended=True)) == "soon"
+
+
+@pytest.mark.parametrize(("policy", "first"), [("edf", "small"), ("lbf", "large"), ("edf-lbf", "large")])
+def test_the_policy_says_whom_an_end_wakes_first(policy: str, first: str) -> None:
+    d = dispatcher("runs", "small", "large", rule="slo", deadline_s=100.0)
+    d.policy_name = policy
+    ask(d, "runs", 10.0, age_s=99.9)
+    assert isinstance(ask(d, "small", 10.1, rows=10, age_s=0.9), Hold)
+    assert isinstance(ask(d, "large", 10.1, rows=10_000, age_s=0.8), Hold)
+    ask(d, "runs", 20.0, rows=0)
+    assert next(d.wakeable(60.0, ended=True)) == first
+
+
+def test_gates_are_told_what_a_row_takes_once_that_is_known() -> None:
+    d = dispatcher("q", rule="observe")
+    opened = ask(d, "q", 1.0)
+    assert isinstance(opened, Open) and opened.row_work_s is None
+    d.worked("q", TaskTimes(1, 1.03, 1.03, "a", 1.03, 1_000))
+    d.worked("gone", TaskTimes(1, 1.03, 1.03, "a", 1.03, 1_000))
+    opened = ask(d, "q", 2.0)
+    assert isinstance(opened, Open) and opened.row_work_s == pytest.approx(1e-3)
 
 
 def test_a_foreign_source_with_a_limit_of_its_own_goes_on_at_once_while_it_is_behind() -> None:

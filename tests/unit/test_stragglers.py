@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from headgate.cli import explain
 from headgate.core.batch import BatchRecord
-from headgate.core.tasks import Stage, Task, TaskTimes, source_stage
+from headgate.core.tasks import TASK_FIXED_S, RowWork, Stage, Task, TaskTimes, source_stage
 from headgate.engine import stragglers
 from headgate.engine.stragglers import FEW_TASKS, LOOKS, StragglerWatch
 from headgate.metrics.recorder import Recorder
@@ -60,7 +60,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_slowest_task_is_told_by_what_it_read() -> None:
     watch = StragglerWatch(MemoryTaskLog((stage(), [0.12, 0.42])))
-    assert watch.times_of(batch()) == TaskTimes(2, 0.42, 0.12, "orders-1[0:60]")
+    assert watch.times_of(batch()) == TaskTimes(2, 0.42, 0.12, "orders-1[0:60]", 1.0, 100)
 
 
 @given(st.lists(st.integers(0, 5_000), min_size=1, max_size=40))
@@ -124,7 +124,8 @@ def test_a_stage_that_is_not_known_yet_is_looked_for_again() -> None:
 
 def test_a_single_task_need_not_be_asked_for() -> None:
     log = MemoryTaskLog((stage(tasks=1, run_s=0.3), []))
-    assert StragglerWatch(log).times_of(batch(("orders-0[0:100]",))) == TaskTimes(1, 0.3, 0.3, "orders-0[0:100]")
+    found = StragglerWatch(log).times_of(batch(("orders-0[0:100]",)))
+    assert found == TaskTimes(1, 0.3, 0.3, "orders-0[0:100]", 0.3, 100)
 
 
 def test_a_spark_that_does_not_tell_is_said_once_and_not_asked_again(caplog: pytest.LogCaptureFixture) -> None:
@@ -177,3 +178,20 @@ def test_a_summary_tells_the_usual_ratio_of_batches_with_several_tasks() -> None
     recorder.reset()
     recorder.add(record(), ARRIVALS)
     assert recorder.summaries()["q"].task_ratio is None
+
+
+def test_the_work_of_a_row_is_learned_from_tasks_whatever_their_number() -> None:
+    for count in (1, 2, 8):
+        work = RowWork()
+        assert work.per_row_s is None
+        for _ in range(5):
+            work.observe(TaskTimes(count, 1.0, 1.0, "a", 2.0 + count * TASK_FIXED_S, 1_000))
+        assert work.per_row_s == pytest.approx(2e-3)
+
+
+def test_small_batches_hardly_change_what_a_row_costs() -> None:
+    work = RowWork()
+    work.observe(TaskTimes(2, 0.5, 0.5, "a", 1.0 + 2 * TASK_FIXED_S, 100_000))
+    for _ in range(3):
+        work.observe(TaskTimes(1, 0.05, 0.05, "a", 0.05, 1))  # it mostly starts and ends: as if a row took 20 ms
+    assert work.per_row_s == pytest.approx(1e-5, rel=0.2)

@@ -66,7 +66,8 @@ _HALVINGS = 60
 
 def _above(waiting: IntArray, weight: FloatArray, line: float) -> IntArray:
     """Records whose mark lies above the line."""
-    return np.maximum(waiting - np.floor(line / weight).astype(np.int64), 0)
+    below = np.minimum(np.floor(line / weight), waiting).astype(np.int64)
+    return waiting - below
 
 
 def _single_steps(waiting: IntArray, weight: FloatArray, taken: IntArray, room: int) -> IntArray:
@@ -85,7 +86,7 @@ def _single_steps(waiting: IntArray, weight: FloatArray, taken: IntArray, room: 
 def proportional(backlogs: ArrayLike, room: int) -> IntArray:
     """As Spark's ``maxOffsetsPerTrigger``: shares by backlog, rounded down, but something of every small one.
 
-    Spark goes a little beyond its limit where many partitions are small; here the last ones are cut.
+    Spark goes a little beyond its limit where many partitions are small; here the largest shares give way.
     """
     waiting = _counts(backlogs)
     total = int(waiting.sum())
@@ -93,9 +94,8 @@ def proportional(backlogs: ArrayLike, room: int) -> IntArray:
         return waiting
     exact = room * (waiting / total)
     taken = np.minimum(np.where(exact < 1, np.ceil(exact), np.floor(exact)).astype(np.int64), waiting)
-    beyond = np.cumsum(taken) - room
-    kept: IntArray = np.maximum(taken - np.maximum(beyond, 0), 0)
-    return kept
+    beyond = max(0, int(taken.sum()) - room)
+    return taken - lbf(taken, beyond)
 
 
 def round_robin(backlogs: ArrayLike, room: int) -> IntArray:
@@ -134,6 +134,9 @@ def oldest(arrived_before: Callable[[float], IntArray], room: int, from_s: float
     return taken + round_robin(arrived_before(high) - taken, room - int(taken.sum()))
 
 
+_MOST = 2**52
+"""Of all backlogs together, so that no sum of them, and no float, is inexact."""
+
 COMPOSITIONS: dict[str, Composition] = {"lbf": lbf, "proportional": proportional, "round-robin": round_robin}
 """By backlog alone; `oldest` needs arrivals besides."""
 
@@ -142,4 +145,4 @@ def _counts(backlogs: ArrayLike) -> IntArray:
     counts = np.array(backlogs, np.int64)
     if counts.size and counts.min() < 0:
         raise ValueError("a backlog is not below zero")
-    return counts
+    return np.minimum(counts, _MOST // max(1, counts.size))

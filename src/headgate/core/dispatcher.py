@@ -19,9 +19,10 @@ from headgate.core.arrivals import Arrivals
 from headgate.core.batch import BatchRecord
 from headgate.core.clock import Instant
 from headgate.core.cost import CostModel
-from headgate.core.policies import Policy, Share
+from headgate.core.policies import Policy, Share, start_order
 from headgate.core.query_state import UNKNOWN_GAP_S, GateConfig, GateReport, QueryState, Round
 from headgate.core.snapshot import Promise, QueryView, Snapshot
+from headgate.core.tasks import TaskTimes
 
 MAX_HOLD_S = 10.0
 """Longest wait before a gate asks again on its own, should an event have been missed."""
@@ -66,6 +67,8 @@ class Open:
 
     round: int
     max_rows: int | None
+    row_work_s: float | None = None
+    """What a row has taken a core before the first shuffle; None if that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +164,11 @@ class Dispatcher:
         if running is not None:
             running.shares[gate] = shares
 
+    def worked(self, name: str, times: TaskTimes) -> None:
+        """How long the tasks of a finished batch took, which is known a moment after the batch."""
+        if name in self.queries:
+            self.queries[name].row_work.observe(times)
+
     def finished(self, progress: Progress, now: Instant) -> tuple[BatchRecord, Arrivals] | None:
         """Spark reports a batch: learn from it and return its record and arrivals, or None if no gate let it in."""
         state = self.queries.get(progress.query)
@@ -199,13 +207,13 @@ class Dispatcher:
         return _record(state.config.promise, batch, progress, 0.0, arrivals, estimated), arrivals
 
     def wakeable(self, now_s: float, *, ended: bool) -> Iterator[str]:
-        """Holding queries that should ask again because what runs has changed, most urgent first.
+        """Holding queries that should ask again because what runs has changed, in the policy's order.
 
         After an end one is enough, the first that can be reached: its start changes the matter for the rest.
         """
         snapshot = self.snapshot(now_s)
         holding = [view for view in snapshot.queries if self.queries[view.name].holding is not None]
-        holding.sort(key=lambda view: view.due_at_s)
+        holding.sort(key=lambda view: start_order(self.policy_name, view, now_s))
         for view in holding:
             if self._rule(view)(snapshot, view).open if ended else self._sooner(snapshot, view):
                 yield view.name
@@ -306,9 +314,10 @@ class Dispatcher:
         assert state.round is not None
         state.round.joined.add(gate)
         report = state.gate(gate).report
-        if state.round.share >= 1.0 or report is None or report.rows is None:
-            return Open(state.round.number, None)
-        return Open(state.round.number, max(1, math.ceil(state.round.share * report.rows)))
+        max_rows = None
+        if state.round.share < 1.0 and report is not None and report.rows is not None:
+            max_rows = max(1, math.ceil(state.round.share * report.rows))
+        return Open(state.round.number, max_rows, state.row_work.per_row_s)
 
     def _end_round(self, state: QueryState, now_s: float) -> None:
         self._count_overlap(now_s)

@@ -80,6 +80,16 @@ def _backlog_s(query: QueryView, running: Running, now_s: float) -> float:
     return max(0.0, running.finish_at_s - now_s) + waiting_s
 
 
+def start_order(policy: str, query: QueryView, now_s: float) -> tuple[float, ...]:
+    """Which of the queries that wait is asked first when a batch has ended: what `policy` would give the cores to."""
+    backlog_s = 0.0 if query.waiting is None else query.cost.expected_s(query.waiting.rows)
+    if policy == "lbf":
+        return (-backlog_s,)
+    if policy == "edf-lbf" and now_s + DANGER * backlog_s <= query.due_at_s:
+        return math.inf, -backlog_s
+    return (query.due_at_s,)
+
+
 def rdas(snapshot: Snapshot) -> dict[str, Share]:
     """zStream's sharing: min-max normalised urgency becomes weights, and the cores are divided by them."""
     running = [query for query in snapshot.queries if query.running is not None]

@@ -10,6 +10,7 @@ from headgate.core.arrivals import Arrivals
 from headgate.core.clock import Instant
 from headgate.core.cost import CostModel
 from headgate.core.snapshot import Promise, QueryView, Running, Waiting
+from headgate.core.tasks import RowWork
 
 RATE_MEMORY_S = (2.0, 30.0)
 """Bounds of the arrival rate's memory: the deadline, since that is the horizon of a forecast."""
@@ -92,7 +93,7 @@ class Gate:
         self.watching = False
         if self.report is not None and self.report.rows is not None:
             left = max(0, self.report.rows - rows)
-            # What stays behind is younger than what was taken; its exact stamp comes with the next question.
+            # What stays behind is not older than what was taken was; its exact stamp comes with the next question.
             self.report = GateReport(left, self.report.oldest_at_s if left else None, now_s)
 
     def waiting(self, now_s: float, opened_at_s: float | None) -> Waiting | None:
@@ -154,6 +155,7 @@ class QueryState:
     config: GateConfig
     cost: CostModel
     gates: dict[int, Gate] = field(default_factory=dict)
+    row_work: RowWork = field(default_factory=RowWork)
     round: Round | None = None
     """The batch that runs now."""
     unconfirmed: list[Round] = field(default_factory=list)

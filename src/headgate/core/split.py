@@ -1,9 +1,18 @@
-"""Cutting a batch into tasks of equal cost, however uneven its ranges are: no task of the stage is a straggler."""
+"""Cutting a batch into tasks of equal cost, however uneven its ranges are: no task of the stage is a straggler.
+
+As many tasks as there are cores, unless they would have too little to do.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
+
+TASK_WORTH_S = 0.1
+"""A Python task costs tens of milliseconds of CPU whatever it reads: it should have so much work of its own."""
+
+USUAL_ROW_S = 4e-6
+"""The work of a row, until it is known: reading it, and the first steps of an ordinary query."""
 
 
 class Cut(NamedTuple):
@@ -12,6 +21,12 @@ class Cut(NamedTuple):
     range: int
     first: int
     end: int
+
+
+def worthwhile_tasks(rows: int, row_work_s: float | None, cores: int) -> int:
+    """How many tasks a batch is worth, if a core works for `row_work_s` on a row before the first shuffle."""
+    work_s = rows * (USUAL_ROW_S if row_work_s is None else row_work_s)
+    return int(min(max(1.0, work_s / TASK_WORTH_S), cores))
 
 
 def split(sizes: Sequence[int], tasks: int, weights: Sequence[float] | None = None) -> list[list[Cut]]:

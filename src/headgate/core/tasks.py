@@ -14,6 +14,13 @@ CLOCK_S = 0.001
 """Spark counts a task's time in whole milliseconds: a median of none is one that was too short to count."""
 
 
+TASK_FIXED_S = 0.03
+"""What a Python task takes before its first row, more or less."""
+
+MEMORY = 0.8
+"""Weight of all earlier batches against the newest."""
+
+
 class Stage(NamedTuple):
     """A finished stage as Spark remembers it."""
 
@@ -48,11 +55,31 @@ class TaskTimes:
     """The lower one of an even number of tasks: else the ratio of two would never be above 2."""
     slowest_read: str
     """What the slowest was given, such as ``orders-3[500:900]``; its number where the source does not say."""
+    run_s: float = 0.0
+    """The time of all together."""
+    read_rows: int = 0
 
     @property
     def ratio(self) -> float:
         """How many times the median the slowest took."""
         return max(1.0, self.slowest_s / max(self.median_s, CLOCK_S))
+
+
+@dataclass(slots=True)
+class RowWork:
+    """How long a core works on a row before the first shuffle, learned from the tasks of finished batches."""
+
+    rows: float = 0.0
+    work_s: float = 0.0
+
+    def observe(self, times: TaskTimes) -> None:
+        """Large batches count more than small ones, whose tasks mostly start and end."""
+        self.rows = MEMORY * self.rows + times.read_rows
+        self.work_s = MEMORY * self.work_s + max(0.0, times.run_s - TASK_FIXED_S * times.count)
+
+    @property
+    def per_row_s(self) -> float | None:
+        return self.work_s / self.rows if self.rows >= 1.0 else None
 
 
 def source_stage(stages: Iterable[Stage], pool: str, from_s: float, to_s: float, rows: int) -> Stage | None:
@@ -80,4 +107,6 @@ def task_times(stage: Stage, slowest: Task, median: Task, shares: Sequence[str],
         slowest_s=slowest.run_s,
         median_s=median.run_s,
         slowest_read=shares[slowest.partition] if known else f"task {slowest.partition}",
+        run_s=stage.run_s,
+        read_rows=stage.read_rows,
     )

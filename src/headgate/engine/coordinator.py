@@ -26,6 +26,7 @@ from headgate.core.clock import Instant
 from headgate.core.dispatcher import Answer, Dispatcher, Hold, Idle, Open, Pass, Progress
 from headgate.core.policies import Share
 from headgate.core.query_state import GateReport
+from headgate.core.tasks import TaskTimes
 from headgate.errors import HeadgateError
 
 log = logging.getLogger("headgate")
@@ -149,6 +150,10 @@ class Coordinator:
             if peer.query == query:
                 peer.query = None
 
+    def worked(self, query: str, times: TaskTimes) -> None:
+        """How long the tasks of a batch took (from the bookkeeper's thread)."""
+        self.post(lambda: self.dispatcher.worked(query, times))
+
     def progress(self, progress: Progress) -> None:
         """Spark reports a batch (from the listener's thread)."""
         self.post(lambda: self._finished(progress))
@@ -252,7 +257,12 @@ class Coordinator:
             "query": query,
             "state_dir": self._state_dirs.get(query),
             "started_at_s": self._started_at_s.get(query),
+            "deadline_s": self._deadline_s(query),
         }
+
+    def _deadline_s(self, query: str) -> float | None:
+        state = self.dispatcher.queries.get(query)
+        return None if state is None else state.config.promise.deadline_s
 
     def _ask(self, peer: Peer, message: wire.Message) -> None:
         fallback: Answer = Open(0, None)
@@ -340,8 +350,8 @@ class Coordinator:
 
 def _as_message(answer: Answer) -> wire.Message:
     match answer:
-        case Open(_, max_rows):
-            return {"open": True, "max_rows": max_rows}
+        case Open(_, max_rows, row_work_s):
+            return {"open": True, "max_rows": max_rows, "row_work_s": row_work_s}
         case Hold(seconds, rate_rows_s):
             return {"hold_s": seconds, "rate_rows_s": rate_rows_s}
         case Idle(seconds):

@@ -58,10 +58,16 @@ class Feed(Protocol):
         """What has arrived after `start`. Must be cheap: it is asked several times per batch."""
 
     def take(self, start: Offset, max_rows: int | None, now_s: float) -> Taken:
-        """Cut the oldest pending rows into a batch of at most `max_rows`, but at least one dataset if any waits."""
+        """Cut pending rows into a batch of at most `max_rows`, but at least one dataset if any waits.
 
-    def ranges(self, start: Offset, end: Offset, tasks: int) -> Sequence[Range]:
-        """Cut what lies between two offsets into at most `tasks` shares; the same offsets give the same rows."""
+        The oldest, unless the source has parts and was told to serve them by another rule.
+        """
+
+    def ranges(self, start: Offset, end: Offset, tasks: int, row_work_s: float | None = None) -> Sequence[Range]:
+        """Cut what lies between two offsets into at most `tasks` shares; the same offsets give the same rows.
+
+        If it is known how long a core works on a row, small batches may have fewer shares.
+        """
 
     def next_arrival_s(self, start: Offset, now_s: float) -> float:
         """When to look again if nothing is pending: the next known arrival, or `now_s` plus a polling interval."""

@@ -29,6 +29,8 @@ class Opened:
     """Start now; `max_rows` bounds a native source."""
 
     max_rows: int | None = None
+    row_work_s: float | None = None
+    """What a row has taken a core so far, if that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class GateClient:
         """Where this query's sources may keep logs of their own: beside its checkpoint."""
         self.started_at_s: float | None = None
         """When the query was started: one moment for all of its sources."""
+        self.deadline_s: float | None = None
 
     def greet(self, patience_s: float = 0.0) -> bool:
         """Connect and learn whose gate this is, trying for `patience_s`; True once that has worked."""
@@ -86,6 +89,7 @@ class GateClient:
             self._warn("this gated DataFrame was not started with Headgate.start(): it runs without a deadline")
         self.state_dir = answer.get("state_dir")
         self.started_at_s = answer.get("started_at_s")
+        self.deadline_s = answer.get("deadline_s")
         return True
 
     def ask(self, rows: int | None, oldest_at_s: float | None, now_s: float, *, whole: bool = False) -> Verdict:
@@ -172,8 +176,10 @@ class GateClient:
 
 def _verdict(answer: wire.Message) -> Verdict:
     if answer.get("open"):
-        limit = answer.get("max_rows")
-        return Opened(None if limit is None else max(1, int(limit)))
+        limit, row_work_s = answer.get("max_rows"), answer.get("row_work_s")
+        return Opened(
+            None if limit is None else max(1, int(limit)), None if row_work_s is None else max(0.0, float(row_work_s))
+        )
     if "hold_s" in answer:
         return Wait(float(answer["hold_s"]), float(answer.get("rate_rows_s", 0.0)))
     if "idle_s" in answer:

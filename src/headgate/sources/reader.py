@@ -52,6 +52,7 @@ class GatedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._drain_until_s: float | None = None
         self._told_idle = False
         self._pause_s = 0.0
+        self._row_work_s: float | None = None
 
     def make_feed(self, state_dir: str | None) -> Feed:
         """Open the source; runs once, in the planning process."""
@@ -89,10 +90,11 @@ class GatedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._pause_s = verdict.seconds if isinstance(verdict, Nothing) else 1.0
             if not isinstance(verdict, Opened) or pending.empty:
                 return start  # Spark may use the turn for a batch without data, if a watermark wants one
+            self._row_work_s = verdict.row_work_s
             return self._take(feed, start, _lesser(verdict.max_rows, self._max_rows)).end
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        shares = self._opened_feed().ranges(start, end, self._tasks)
+        shares = self._opened_feed().ranges(start, end, self._tasks, self._row_work_s)
         if self._gate is not None:
             self._gate.planned([_in_short(self.parts_of(share)) for share in shares])
         return [InputPartition(share) for share in shares]

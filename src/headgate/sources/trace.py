@@ -136,7 +136,7 @@ class TraceFeed:
         arrivals = self._traffic.arrivals(first, last, start["origin_s"]) if last > first else Arrivals.empty()
         return Taken({"row": last, "origin_s": start["origin_s"]}, last - first, arrivals)
 
-    def ranges(self, start: Offset, end: Offset, tasks: int) -> Sequence[Range]:
+    def ranges(self, start: Offset, end: Offset, tasks: int, row_work_s: float | None = None) -> Sequence[Range]:
         first, last = start["row"], end["row"]
         count = max(1, min(tasks, (last - first) // ROWS_PER_TASK))
         edges = [first + (last - first) * index // count for index in range(count + 1)]

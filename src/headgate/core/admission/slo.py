@@ -229,7 +229,7 @@ def _start_due(now_s: float, query: QueryView, waiting: Waiting, plan: _Plan, co
     # A sliver that fits would waste the fixed cost and let the backlog grow.
     if rows >= _rows_worth_a_batch(query, waiting) and query.divisible:
         limit = _limit(query, min(rows, considerate))
-        return _open(query, plan, "fits", f"takes the oldest {limit or rows:,} that still fit, {plan.text}", limit)
+        return _open(query, plan, "fits", f"takes {limit or rows:,} rows, which still fit, {plan.text}", limit)
     return _late(query, waiting, plan, considerate)
 
 
@@ -240,7 +240,7 @@ def _late(query: QueryView, waiting: Waiting, plan: _Plan, considerate: float) -
     # Twice the usual: only larger batches can show that larger batches cost hardly more.
     enough = max(rows, _rows_worth_a_batch(query, waiting), 2 * int(query.cost.mean_rows))
     limit = _limit(query, min(enough, considerate))
-    taking = "" if limit is None else f"takes the oldest {limit:,}, "
+    taking = "" if limit is None else f"takes {limit:,} rows, "
     return _open(query, plan, "late", f"can no longer be in time, starts at once, {taking}{plan.text}", limit)
 
 

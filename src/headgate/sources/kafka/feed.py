@@ -8,6 +8,8 @@ timestamps say.
 
 from __future__ import annotations
 
+import math
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -15,7 +17,7 @@ import numpy as np
 
 from headgate.core import compose
 from headgate.core.arrivals import Arrivals
-from headgate.core.split import split
+from headgate.core.split import split, worthwhile_tasks
 from headgate.errors import BadParameter
 from headgate.sources.feed import Offset, Pending, Range, Taken
 from headgate.sources.kafka.broker import Cluster, DataLost
@@ -45,6 +47,9 @@ TOPICS_S = 2.0
 GONE_AFTER_S = 5.0
 """A partition that the brokers have not known for so long was deleted."""
 
+SETTLE_S = 0.5
+"""How often a frozen feed asks for partitions that are missing."""
+
 STEP_S, MOST_STEPS = 0.25, 8
 """Between two looks the broker's timestamps are asked for at steps of this, but not at more than so many."""
 
@@ -55,17 +60,24 @@ reach back 25 days."""
 MOST_RUNS = 5_000
 """Of a batch's arrivals: a few hundred kilobytes as a message."""
 
-ROWS_PER_TASK = 25_000
-"""A Python task costs tens of milliseconds of CPU whatever it reads: small batches get one."""
+URGENT = 0.5
+"""Records that have waited for this share of their deadline go before larger backlogs."""
 
 
 class KafkaFeed:
     """Partitions of topics, each read in order and exactly once."""
 
     def __init__(
-        self, config: KafkaConfig, cluster: Cluster, memory: BeginningMemory, sizes: RecordSizes | None = None
+        self,
+        config: KafkaConfig,
+        cluster: Cluster,
+        memory: BeginningMemory,
+        sizes: RecordSizes | None = None,
+        deadline_s: float | None = None,
     ) -> None:
         """With `sizes` backlogs and tasks are weighed in bytes, without in records."""
+        self._urgent_age_s = math.inf if deadline_s is None else URGENT * deadline_s
+        self._turn = 0
         self._config = config
         self._cluster = cluster
         self._memory = memory
@@ -82,10 +94,10 @@ class KafkaFeed:
 
     def initial(self, now_s: float) -> Offset:
         """Remembered, once known: Spark asks again when it runs a first batch a second time."""
-        found = self._memory.recall()
+        found = self._memory.recall(self._cluster.identity)
         if found is None:
             found = self._first_positions(self._config.beginning)
-            self._memory.keep(found)
+            self._memory.keep(self._cluster.identity, found)
         return to_offset(found)
 
     def _first_positions(self, beginning: Beginning) -> Positions:
@@ -155,6 +167,8 @@ class KafkaFeed:
         self._frozen = True
 
     def forget(self, end: Offset) -> None:
+        # Spark says so when the offsets of the batch after this one are in its log: it begins there from now on.
+        self._memory.forget(self._cluster.identity)
         for partition, position in from_offset(end).items():
             self._curves[partition].forget(position)
 
@@ -165,10 +179,14 @@ class KafkaFeed:
     def _look(self, positions: Positions, now_s: float) -> None:
         """Ask the broker, unless that was done a moment ago."""
         before_s, before = self._looked_at_s, self._ends
-        if self._frozen or (before_s is not None and 0 <= now_s - before_s < LOOK_S):
+        if self._frozen:
+            self._settle(positions, now_s)
             return
+        if before_s is not None and 0 <= now_s - before_s < LOOK_S:
+            return
+        asked_s = time.monotonic()
         self._find_partitions(now_s)
-        self._ends = self._find_ends(positions, now_s)
+        self._ends = self._find_ends(positions, now_s, asked_s)
         if self._config.arrival == "timestamp" and before_s is None:
             self._probe_backlog(positions, now_s)
         elif self._config.arrival == "timestamp":
@@ -181,14 +199,34 @@ class KafkaFeed:
             self._there = self._cluster.partitions()
             self._topics_at_s = now_s
 
-    def _find_ends(self, positions: Positions, now_s: float) -> Positions:
+    def _find_ends(self, positions: Positions, now_s: float, asked_s: float) -> Positions:
         """New partitions count at once, a missing one only after a while: brokers that restart forget for a moment."""
         found = self._cluster.ends(self._there)
         missing = {*self._ends, *positions} - set(found)
-        self._missing_since_s = {each: self._missing_since_s.get(each, now_s) for each in missing}
+        # They may have let us wait for long before they answered: the while begins then.
+        answered_s = now_s + time.monotonic() - asked_s
+        self._missing_since_s = {each: self._missing_since_s.get(each, answered_s) for each in missing}
         waited_for = [each for each in missing if now_s - self._missing_since_s[each] < GONE_AFTER_S]
         kept = {each: self._ends.get(each, positions.get(each, 0)) for each in waited_for}
         return kept | self._with_positions_beyond(positions, found)
+
+    def _settle(self, positions: Positions, now_s: float) -> None:
+        """A feed is frozen before anybody knows where the query stands; what follows from that is made up for here.
+
+        Time stands still from then on: partitions that the brokers have forgotten for a moment are waited for at once.
+        """
+        missing = set(positions) - set(self._ends) - set(self._missing_since_s)
+        give_up_s = time.monotonic() + GONE_AFTER_S
+        while missing:
+            found = self._cluster.ends(self._cluster.partitions() & missing)
+            self._ends = self._ends | found
+            self._note(now_s, found)
+            missing -= set(found)
+            if not missing or time.monotonic() >= give_up_s:
+                break
+            time.sleep(SETTLE_S)
+        self._missing_since_s |= dict.fromkeys(missing, now_s)
+        self._ends = self._with_positions_beyond(positions, self._ends)
 
     def _with_positions_beyond(self, positions: Positions, ends: Positions) -> Positions:
         """A query that reads committed records only, from now on, may stand in an open transaction: it waits there."""
@@ -241,30 +279,47 @@ class KafkaFeed:
         end = self._kept(positions, ends) | {each.where: each.end for each in cut}
         return Taken(to_offset(end), rows_in(cut), self._arrivals(cut, now_s), skipped)
 
-    def ranges(self, start: Offset, end: Offset, tasks: int) -> Sequence[Range]:
+    def ranges(self, start: Offset, end: Offset, tasks: int, row_work_s: float | None = None) -> Sequence[Range]:
         first, last = from_offset(start), from_offset(end)
         # Refused when the batch was taken, if a topic was made anew; so this is a beginning that has moved since.
         self._report(
             [f"{each} began at {first[each]}, after {last[each]}" for each in last if first.get(each, 0) > last[each]]
         )
         slices = slices_between(first, last)
-        rows = rows_in(slices)
-        wanted = max(self._config.min_partitions or 1, min(tasks, rows // ROWS_PER_TASK))
+        wanted = max(self._config.min_partitions or 1, worthwhile_tasks(rows_in(slices), row_work_s, tasks))
         shares = split([each.end - each.first for each in slices], wanted, self._weights(slices))
         return [{"slices": [_part(slices[cut.range], cut.first, cut.end) for cut in share]} for share in shares]
 
     def _compose(self, slices: list[Slice], max_rows: int | None, now_s: float) -> list[int]:
+        """How many records of each slice go into a batch that may have not room for all."""
+        if max_rows is None or max_rows >= rows_in(slices):
+            return [each.end - each.first for each in slices]
+        # Rules serve the first of equals first: somebody else has to be the first every time.
+        turn, self._turn = self._turn % len(slices), self._turn + 1
+        taken = self._share_out([*slices[turn:], *slices[:turn]], max_rows, now_s)
+        return [int(count) for count in np.roll(taken, turn)]
+
+    def _share_out(self, slices: list[Slice], room: int, now_s: float) -> compose.IntArray:
         waiting = np.array([each.end - each.first for each in slices], np.int64)
-        if max_rows is None or max_rows >= waiting.sum():
-            taken = waiting
-        elif self._config.compose == OLDEST:
-            from_s = min(self._oldest_s(each, now_s) for each in slices)
-            taken = compose.oldest(lambda at_s: self._arrived(slices, at_s, now_s), max_rows, from_s, now_s)
-        elif self._config.compose == LBF and (weights := self._weights(slices)) is not None:
-            taken = compose.weighted_lbf(waiting, max_rows, weights)
-        else:
-            taken = compose.COMPOSITIONS[self._config.compose](waiting, max_rows)
-        return [int(count) for count in taken]
+        if self._config.compose == OLDEST:
+            return self._oldest(slices, room, now_s, now_s)
+        if self._config.compose != LBF:
+            return compose.COMPOSITIONS[self._config.compose](waiting, room)
+        # The largest backlogs alone would leave those of a quiet partition to wait beyond their deadline.
+        urgent_before_s = now_s - self._urgent_age_s
+        urgent = self._arrived(slices, urgent_before_s, now_s)
+        if int(urgent.sum()) >= room:
+            return self._oldest(slices, room, urgent_before_s, now_s)
+        weights = self._weights(slices)
+        rest, room_left = waiting - urgent, room - int(urgent.sum())
+        if weights is None:
+            return urgent + compose.lbf(rest, room_left)
+        return urgent + compose.weighted_lbf(rest, room_left, weights)
+
+    def _oldest(self, slices: list[Slice], room: int, before_s: float, now_s: float) -> compose.IntArray:
+        """The oldest of those that arrived before a moment."""
+        from_s = min(self._oldest_s(each, now_s) for each in slices)
+        return compose.oldest(lambda at_s: self._arrived(slices, at_s, now_s), room, from_s, before_s)
 
     def _weights(self, slices: list[Slice]) -> list[float] | None:
         """Bytes of a record of each, as far as known; they may be others when a batch is run again: not its rows."""

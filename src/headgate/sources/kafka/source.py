@@ -5,7 +5,6 @@ hg.readStream.format("headgate-kafka").option("kafka.bootstrap.servers", "host:9
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 
@@ -85,7 +84,9 @@ class KafkaReader(GatedReader):
         from headgate.sources.kafka.sizes import RecordSizes, Sampler
 
         sizes = RecordSizes(Sampler(self._config)) if self._config.backlog_unit == "bytes" else None
-        return KafkaFeed(self._config, Broker(self._config), self._memory(self._state_location or state_dir), sizes)
+        deadline_s = None if self._gate is None else self._gate.deadline_s
+        memory = self._memory(self._state_location or state_dir)
+        return KafkaFeed(self._config, Broker(self._config), memory, sizes, deadline_s)
 
     def parts_of(self, share: Range) -> list[str]:
         return [str(Slice(*each)) for each in share["slices"]]
@@ -99,5 +100,4 @@ class KafkaReader(GatedReader):
             )  # fmt: skip
         if folder is None:
             return ForgetfulMemory()
-        topics = json.dumps([str(self._config), str(self._config.beginning)])
-        return FileMemory(f"{folder}/kafka-{hashlib.sha256(topics.encode()).hexdigest()[:12]}.json")
+        return FileMemory(folder, json.dumps([str(self._config.subscription), str(self._config.beginning)]))
