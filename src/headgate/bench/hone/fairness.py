@@ -16,7 +16,7 @@ from headgate.bench.hone.study import Results, counterpart, place, settings_of
 from headgate.bench.report import text
 from headgate.bench.report.charts import Line, legend, lines
 from headgate.bench.report.colours import Style
-from headgate.bench.report.page import Column, Html, paragraph, table
+from headgate.bench.report.page import Column, Html, figure, paragraph, table
 from headgate.bench.report.target import Sample, Target, make_target
 
 FloatArray = NDArray[np.float64]
@@ -82,13 +82,28 @@ def fairness_section(results: Results) -> list[Html]:
             "Jain’s index of the backlogs under largest backlog first, over that under round robin; 1 is no "
             "difference. Empty queues count as even: index 1."
         ),
-        *(part for varied in DRAWN for part in _drawn(results, varied)),
+        _drawn(results),
+        paragraph(
+            "How much of it comes from empty queues: the index with them, the share of samples in which all queues are "
+            "empty, and the index of the other samples alone. At a low load largest backlog first mostly leaves tuples "
+            "in a single queue, which is as uneven as can be, and round robin has the better index."
+        ),
         _with_and_without_empty(results),
     ]
 
 
-def _drawn(results: Results, varied: str) -> list[Html]:
-    shown = [
+def _drawn(results: Results) -> Html:
+    shown = {varied: _curves(results, varied) for varied in DRAWN}
+    panels = [lines(TITLES[varied], curves, "slot", text.times) for varied, curves in shown.items()]
+    entries = [
+        (f"{left.title} (left), {right.title} (right)", left.style)
+        for left, right in zip(*shown.values(), strict=False)
+    ]
+    return figure(panels, "Means over seeds, by sampled slot.", legend(entries))
+
+
+def _curves(results: Results, varied: str) -> list[Line]:
+    return [
         Line(
             f"{each[varied]:,} {UNITS[varied]}",
             Style(role, "solid", 1.5),
@@ -96,7 +111,6 @@ def _drawn(results: Results, varied: str) -> list[Html]:
         )
         for each, role in zip(_chosen(results, varied), ("headgate", "paper", "stock"), strict=False)
     ]
-    return [lines(TITLES[varied], shown, "slot", text.times), legend([(line.title, line.style) for line in shown])]
 
 
 def _chosen(results: Results, varied: str) -> list[dict[str, Any]]:
@@ -112,18 +126,13 @@ def _improvement(results: Results, ours: dict[str, Any]) -> list[float]:
 
 def _with_and_without_empty(results: Results) -> Html:
     columns = [Column("queues", True), Column("tuples/s each", True)] + [
-        Column(f"{what}, {rule}", True)
-        for what in ("empty counts as 1", "samples where nothing waits", "where something waits")
-        for rule in ("LBF", "round robin")
+        Column(f"{what}, {rule}", True) for what in ("index", "empty", "else") for rule in ("LBF", "RR")
     ]
     drawn = {(each["queues"], each["rate"]): each for varied in DRAWN for each in _chosen(results, varied)}
     return table(
         columns,
         [_row(results, each) for each in drawn.values()],
-        "Means over seeds and sampled slots. The first pair is what is drawn above. The second is the share of samples "
-        "in which all queues are empty. The third is the index of the other samples alone: at a low load largest "
-        "backlog first mostly leaves tuples in a single queue, which is as uneven as can be, and round robin has the "
-        "better index.",
+        "Means over seeds and sampled slots.",
     )
 
 
