@@ -29,7 +29,7 @@ def query(deadline_s: float, slowness: float, violation_rate: float, **changes: 
     """One query of a run whose latencies are spread evenly up to about `slowness` deadlines; CDFs have few points."""
     longest_s = deadline_s * slowness
     found = {
-        "deadline_s": deadline_s, "slo": 0.99, "batches": 20, "rows": 480_000,
+        "deadline_s": deadline_s, "slo": 0.99, "batches": 20, "rows": 480_000, "rows_in_window": 500_000,
         "violations": round(480_000 * violation_rate), "violation_rate": violation_rate,
         "keeps_promise": violation_rate <= 0.01, "p50_s": longest_s * 0.5, "p95_s": longest_s * 0.9,
         "p99_s": longest_s, "max_s": longest_s * 1.1, "mean_s": longest_s * 0.5, "rows_per_s": 8_000.0, "busy_s": 31.0,
@@ -43,7 +43,9 @@ def query(deadline_s: float, slowness: float, violation_rate: float, **changes: 
 def nothing_finished(deadline_s: float) -> dict[str, Any]:
     """A query that never got through, as the recorder tells about it."""
     latencies = ("p50_s", "p95_s", "p99_s", "max_s", "mean_s", "batch_max_p95_s", "batch_max_mean_s")
-    found = query(deadline_s, 1.0, 0.0, rows=0, batches=0, cdf=[], batch_max_cdf=[], violations=0, busy_s=0.0)
+    found = query(
+        deadline_s, 1.0, 0.0, rows=0, rows_in_window=0, batches=0, cdf=[], batch_max_cdf=[], violations=0, busy_s=0.0
+    )
     return found | dict.fromkeys(latencies)
 
 

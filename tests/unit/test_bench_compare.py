@@ -71,11 +71,38 @@ def test_wide_repeats_hide_what_narrow_ones_show() -> None:
     assert row(compare(old, new), "p95, s", where="lr2").verdict == "worse"
 
 
-def test_one_repeat_cannot_tell() -> None:
-    rows = compare(some(1), slower(some(1), "slo-edf", 3.0))
-    assert {r.verdict for r in rows} == {"cannot tell"}
-    assert not regressed(rows)
-    assert "no known noise" in to_text(rows)
+@pytest.mark.parametrize(
+    ("factor", "verdict"), [(2.1, "worse"), (1.9, "cannot tell"), (0.55, "cannot tell"), (0.45, "better")]
+)
+def test_one_repeat_tells_great_changes_only(factor: float, verdict: str) -> None:
+    rows = compare(some(1), slower(some(1), "slo-edf", factor))
+    assert row(rows, "p95, s", where="lr1").verdict == verdict
+    assert {r.verdict for r in rows if r.key.measure != "p95, s"} == {"cannot tell"}
+    assert regressed(rows) == (verdict == "worse")
+    told = to_text(rows, everything=True)
+    assert "no known noise" in told and "unknown" in told and "inf" not in told
+
+
+@pytest.mark.parametrize(
+    ("late", "cpu", "verdict"), [(0.06, 1.6, "worse"), (0.04, 1.4, "cannot tell"), (-0.06, 0.6, "better")]
+)
+def test_one_repeat_tells_great_changes_of_late_records_and_cpu(late: float, cpu: float, verdict: str) -> None:
+    old, new = some(1), some(1)
+    for found, more, factor in ((old, 0.0, 1.0), (new, late, cpu)):
+        for each in found["runs"]:
+            each["cpu_s"] *= factor
+            each["queries"]["lr1"]["violation_rate"] = 0.1 + more
+    rows = compare(old, new)
+    assert row(rows, "late", where="lr1").verdict == verdict
+    assert row(rows, "CPU s/million").verdict == verdict
+
+
+def test_one_repeat_that_breaks_down_is_worse() -> None:
+    new = some(1)
+    new["runs"][0]["queries"]["lr1"] = nothing_finished(8.0)
+    assert row(compare(some(1), new), "p95, s", where="lr1").verdict == "worse"
+    assert row(compare(new, some(1)), "p95, s", where="lr1").verdict == "better"
+    assert row(compare(new, new), "p95, s", where="lr1").verdict == "cannot tell"
 
 
 def test_two_repeats_need_more_than_three() -> None:
@@ -181,6 +208,16 @@ def test_differences_of_machine_load_and_settings_are_warned_of() -> None:
         assert words in told
     assert "memory" not in told  # a tenth of a gigabyte is the same machine
     assert warnings({}, {}) == []
+
+
+def test_cpu_over_another_span_is_not_compared_and_warned_of() -> None:
+    old = some()
+    for each in old["runs"]:
+        for query in each["queries"].values():
+            del query["rows_in_window"]
+    assert "CPU s/million" not in {r.key.measure for r in compare(old, some())}
+    assert "CPU is compared only where" in "\n".join(warnings(old, some()))
+    assert warnings(old, old) == []
 
 
 def test_the_scaling_cells_are_told_apart_by_cores() -> None:

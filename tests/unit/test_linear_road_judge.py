@@ -9,12 +9,19 @@ from typing import Any
 import pytest
 
 from headgate.bench.linear_road import runner as running
-from headgate.bench.linear_road.judge import Judge
-from headgate.bench.linear_road.programmes import BEST, Part, Programme, full, quick
-from headgate.bench.linear_road.scenarios import SCENARIOS, find_contender, static, traffic_text
+from headgate.bench.linear_road.judge import LONGEST_VISIT_S, Judge
+from headgate.bench.linear_road.programmes import BEST, PAPERS, Part, Programme, full, quick
+from headgate.bench.linear_road.scenarios import (
+    BURST_EVERY_S,
+    SCENARIOS,
+    SWEEP,
+    Window,
+    find_contender,
+    realised_rate,
+    static,
+)
 from headgate.bench.linear_road.store import Store, read_results
 from headgate.bench.plan import Cell, Contender, Outcome
-from headgate.core.traffic import parse_traffic
 from headgate.errors import BadParameter
 
 SETTINGS = {"repeats": 2, "measure_s": 60.0, "settle_s": 15.0, "seed": 1, "parts": []}
@@ -31,6 +38,7 @@ class Instant:
     """An application whose queries keep their promises up to a capacity: Headgate's is higher, a quarter is best."""
 
     started: list[tuple[str, int | None]] = []  # noqa: RUF012 - shared on purpose: one list for all applications
+    cells: list[tuple[str, Cell]] = []  # noqa: RUF012 - the same
 
     def __init__(self, contender: Contender, cores: int | None = None, kafka: str | None = None) -> None:
         self.contender = contender
@@ -43,20 +51,23 @@ class Instant:
         pass
 
     def run(self, cell: Cell) -> Outcome:
+        self.cells.append((self.contender.name, cell))
         return Outcome(
             self.contender.name, self.contender.title, 10.0, 60.0, {q.name: self._found(cell, q) for q in cell.queries}
         )
 
     def _found(self, cell: Cell, query: Any) -> dict[str, Any]:
-        rate = parse_traffic(query.rate, 1).mean_rate
+        if cell.rows is not None:
+            return {"rows": cell.rows, "done_s": cell.rows / 10_000}
+        rate = realised_rate(query.rate, Window(cell.settle_s, cell.settle_s + cell.measure_s, cell.seed))
         share = self.contender.trigger_share if query.trigger_s is None else query.trigger_s / query.deadline_s
         most = 9_000 if share is None else 6_000 if share == 0.25 and self.contender.mode == "FAIR" else 4_000
         most = 2_000 if share == 0.5 else most
-        late = 0.0 if rate <= most else 0.5
+        late = 0.0 if rate <= 1.001 * most else 0.5
         rows = int(rate * (query.trigger_s or 1.0))
         return {
-            "violation_rate": late, "keeps_promise": not late, "rows": rows, "rows_per_s": min(rate, 10_000.0),
-            "batch_times": [(rows, 0.2 + 2e-5 * rows)] * 3,
+            "violation_rate": late, "keeps_promise": not late, "rows": rows,
+            "batch_times": [(rows, 0.2 + 2e-5 * rows)] * 9,
         }  # fmt: skip
 
 
@@ -64,6 +75,7 @@ class Instant:
 def instant(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int | None]]:
     started: list[tuple[str, int | None]] = []
     monkeypatch.setattr(Instant, "started", started)
+    monkeypatch.setattr(Instant, "cells", [])
     monkeypatch.setattr(running, "Application", Instant)
     return started
 
@@ -76,16 +88,87 @@ def test_contenders_take_turns_and_every_turn_is_a_fresh_application(tmp_path: P
     judge(tmp_path).run()
     calibration, fair, fifo, *turns = [name for name, _ in instant]
     assert (calibration, fair, fifo) == ("trigger-0", "trigger-0", "static-0-fifo")
-    assert turns == ["trigger-0", "static-0.25-fair", "slo-edf"] * 2
+    assert turns == ["static-0.25-fair", "slo-edf", "trigger-0", "static-0.25-fair", "trigger-0", "slo-edf"]
+
+
+def test_a_repeat_has_the_same_traffic_for_all_and_another_repeat_other_traffic(
+    tmp_path: Path, instant: list[Any]
+) -> None:
+    judge(tmp_path).run()
+    cells = [(name, cell) for name, cell in Instant.cells if cell.measure_s == PROGRAMME.measure_s]
+    seeds = {(name, cell.seed) for name, cell in cells}
+    contenders = ("trigger-0", "static-0.25-fair", "slo-edf")
+    assert seeds == {*((name, 1 + repeat) for name in contenders for repeat in (0, 1)), ("static-0-fifo", 1)}
+    assert {cell.settle_s for _, cell in cells} == {PROGRAMME.settle_s}
+
+
+def test_the_load_of_the_measured_window_is_the_one_that_was_asked_for(tmp_path: Path, instant: list[Any]) -> None:
+    judge(tmp_path, replace(PROGRAMME, capacity=(), saturation=(), sweep=("trigger-0",))).run()
+    cells = [cell for name, cell in Instant.cells if name == "slo-edf" and cell.measure_s == PROGRAMME.measure_s]
+    for cell in cells:
+        window = Window(cell.settle_s, cell.settle_s + cell.measure_s, cell.seed)
+        assert realised_rate(cell.queries[0].rate, window) == pytest.approx(5_000, rel=1e-3)
+    assert len({cell.queries[0].rate for cell in cells}) == 2
+
+
+def test_load_one_is_what_every_query_has_done_of_the_same_work(tmp_path: Path, instant: list[Any]) -> None:
+    judged = judge(tmp_path)
+    judged.run()
+    assert judged.store.data["calibration"]["query_sets"] == {"alerts+lr1+lr2+lr3": pytest.approx(10_000)}
+    assert [entry["rows_per_s"] for entry in judged.store.data["saturation"]] == [pytest.approx(10_000)] * 2
+
+
+def test_without_costs_there_is_a_load_but_no_limit(tmp_path: Path, instant: list[Any]) -> None:
+    judged = judge(tmp_path, replace(quick(), measure_s=60.0))
+    judged.run()
+    assert judged.store.data["calibration"]["queries"] == {}
+    assert judged.store.data["calibration"]["rate"] == pytest.approx(10_000)
+    assert judged.store.data["limit"] == []
+    wider = judge(tmp_path, replace(quick(), costs=True))
+    assert wider.remaining_s() > 0
+    wider.run()
+    assert set(wider.store.data["calibration"]["queries"]) == {"alerts", "lr1", "lr2", "lr3"}
+    assert [entry["scenario"] for entry in wider.store.data["limit"]] == ["mixed-bursty"]
+    assert wider.remaining_s() == 0
+
+
+def test_the_limit_is_made_again_when_repeats_are_added(tmp_path: Path, instant: list[Any]) -> None:
+    part = Part("mixed", ("mixed-u",), (0.5,), ("slo-edf",))
+    for repeats in (1, 2):
+        judged = judge(tmp_path, Programme(parts=(part,), repeats=repeats))
+        judged.run()
+        [entry] = judged.store.data["limit"]
+        assert entry["repeats"] == list(range(repeats))
+        assert len(entry["by_repeat"]) == repeats
 
 
 def test_the_sweep_finds_the_best_setting_and_the_search_our_capacity(tmp_path: Path, instant: list[Any]) -> None:
     judged = judge(tmp_path)
     judged.run()
+    assert judged.store.data["static_candidates"] == {"mixed-u": ["static-0.25-fair", "trigger-0"]}
     assert judged.store.data["best_static"] == {"mixed-u": "static-0.25-fair"}
     found = {(e["contender"], e["repeat"]): e["rate"] for e in judged.store.data["capacity"]}
     assert found["slo-edf", 1] == pytest.approx(9_000, rel=0.08)
     assert found["static-0.25-fair", 1] == pytest.approx(6_000, rel=0.08)
+    assert found["trigger-0", 1] == pytest.approx(4_000, rel=0.08)
+
+
+def test_fine_searches_correct_the_sweep(tmp_path: Path, instant: list[Any]) -> None:
+    judged = judge(tmp_path, Programme(capacity=("mixed-u",), repeats=1))
+    judged.store.data["static_candidates"] = {"mixed-u": ["trigger-0", "static-0.25-fair"]}
+    judged.store.data["best_static"] = {"mixed-u": "trigger-0"}
+    judged.run()
+    assert read_results(tmp_path)["best_static"] == {"mixed-u": "static-0.25-fair"}
+
+
+def test_scenarios_that_are_searched_once_are_not_searched_in_later_repeats(tmp_path: Path, instant: list[Any]) -> None:
+    twice = Programme(
+        capacity=("mixed-u", "mixed-bursty"), capacity_once=("mixed-bursty",), repeats=2, sweep=("trigger-0",)
+    )
+    judged = judge(tmp_path, twice)
+    judged.run()
+    found = {(entry["scenario"], entry["repeat"]) for entry in judged.store.data["capacity"]}
+    assert found == {("mixed-u", 0), ("mixed-u", 1), ("mixed-bursty", 0)}
 
 
 def test_a_setting_that_is_far_behind_is_not_tried_again_with_the_same_queries(
@@ -108,7 +191,7 @@ def test_what_was_interrupted_goes_on_where_it_stopped(tmp_path: Path, instant: 
     again = judge(tmp_path)
     assert again.remaining_s() > 0
     again.run()
-    assert [name for name, _ in instant[before:]] == ["trigger-0", "static-0.25-fair", "slo-edf"]
+    assert [name for name, _ in instant[before:]] == ["static-0.25-fair", "trigger-0", "slo-edf"]
     assert again.remaining_s() == 0
     done = len(instant)
     judge(tmp_path).run()
@@ -127,7 +210,7 @@ def test_a_wider_programme_calibrates_what_is_new(tmp_path: Path, instant: list[
 
 def test_other_settings_do_not_go_on_with_the_same_results(tmp_path: Path, instant: list[Any]) -> None:
     judge(tmp_path).store.save()
-    with pytest.raises(BadParameter, match=r"measure_s=60"):
+    with pytest.raises(BadParameter, match=r"measure_s 60\.0 \(now 30\.0\)"):
         Store(tmp_path, "", SETTINGS | {"measure_s": 30.0})
 
 
@@ -164,9 +247,69 @@ def test_a_programme_can_be_narrowed() -> None:
     assert narrow.saturation == ()
 
 
-def test_a_rate_is_the_mean_whatever_the_traffic() -> None:
-    for kind in ("U", "B", "bursty"):
-        assert parse_traffic(traffic_text(kind, 9_000), 1).mean_rate == pytest.approx(9_000, rel=0.01)
+def test_other_traffic_stands_in_for_the_same_promises() -> None:
+    constant = full(2).only_scenarios(("mixed-constant", "equal-8-diurnal"))
+    assert set(constant.scenarios) - {"mixed-u"} == {"mixed-constant", "equal-8-diurnal"}
+    assert constant.capacity == ("mixed-constant", "equal-8-diurnal")
+    assert {part.name for part in constant.parts} == {"mixed", "cells", "modules"}
+
+
+def test_windows_hold_full_state_and_whole_bursts() -> None:
+    for programme in (full(2), quick()):
+        assert programme.settle_s >= 35
+        assert programme.measure_s % BURST_EVERY_S == 0
+
+
+def test_one_cell_has_everybody_in_every_repeat() -> None:
+    always = {
+        (name, s) for part in full(2).parts if not part.repeats for name in part.contenders for s in part.scenarios
+    }
+    everybody = (*PAPERS, "sb-fifo", "sb-fair", "slo-edf", "admission-only", "scheduling-only")
+    assert {(name, "equal-8-u") for name in everybody} <= always
+    once = [part for part in full(2).parts if part.repeats == 1 and part.name == "cells"]
+    assert {(name, s) for part in once for name in part.contenders for s in part.scenarios} == {
+        (name, scenario) for name in PAPERS for scenario in ("equal-5-u", "equal-10-u")
+    }
+
+
+def test_fewer_cores_are_measured_with_the_papers_systems_too() -> None:
+    [scaling] = [part for part in full(2).parts if part.name == "scaling"]
+    assert scaling.scenarios == ("equal-10-u",)
+    assert set(scaling.contenders) == {"sb-fifo", "sb-fair", "zstream-edf", "slo-edf"}
+
+
+def test_nobody_keeps_the_machine_for_long(tmp_path: Path) -> None:
+    judged = judge(tmp_path, full(2))
+    visits = list(judged.visits())
+    assert max(judged.visit_s(visit) for visit in visits) <= 1.15 * LONGEST_VISIT_S
+    assert apart_s(judged, "slo-edf", "sb-fair") <= 1.15 * LONGEST_VISIT_S
+    assert apart_s(judged, "slo-edf", SWEEP[-1]) <= 1.15 * LONGEST_VISIT_S
+    assert apart_s(judged, "slo-edf", SWEEP[-2]) <= 1.15 * LONGEST_VISIT_S
+
+
+def test_a_long_visit_is_two_rounds(tmp_path: Path) -> None:
+    cells = ("equal-5-u", "equal-8-u", "equal-10-u")
+    part = Part("cells", cells, (0.7, 0.8), ("slo-edf",))
+    judged = judge(tmp_path, Programme(parts=(part,), capacity=cells, capacity_contenders=("slo-edf",), repeats=1))
+    assert [(len(visit.cells), len(visit.searches)) for visit in judged.visits()] == [(6, 0), (0, 3)]
+
+
+def apart_s(judged: Judge, one: str, other: str) -> float:
+    """The longest time between the beginnings of two contenders' visits with the same cell or search."""
+    begun_s, now_s = dict[Any, float](), 0.0
+    for visit in judged.visits():
+        for what in (*visit.cells, *visit.searches):
+            begun_s[visit.contender.name, visit.repeat, visit.cores, what] = now_s
+        now_s += judged.visit_s(visit)
+    return max(abs(at_s - begun_s[other, *what]) for (name, *what), at_s in begun_s.items()
+               if name == one and (other, *what) in begun_s)  # fmt: skip
+
+
+def test_every_trigger_is_tried_with_both_schedulers_on_the_same_slots() -> None:
+    settings = [find_contender(name) for name in SWEEP]
+    spare = {(setting.trigger_share, setting.mode) for setting in settings if not setting.plain_slots}
+    assert spare == {(share, mode) for share in (0, 0.25, 0.5) for mode in ("FAIR", "FIFO")}
+    assert {setting.mode for setting in settings if setting.plain_slots} == {"FAIR", "FIFO"}
 
 
 def test_static_settings_have_one_name_each() -> None:

@@ -236,18 +236,86 @@ def test_a_run_that_broke_down_is_no_noise() -> None:
 
 
 def test_helpers_of_one_run() -> None:
-    one = run("cells", "equal-8-u", "slo-edf", cpu_s=30.0, rows=1_500_000, measured_s=60.0)
-    assert lookup.cpu_s_per_million(one) == pytest.approx(20.0)
+    one = run("cells", "equal-8-u", "slo-edf", cpu_s=30.0, rows=1_700_000, measured_s=60.0)
+    assert lookup.cpu_s_per_million(one) == pytest.approx(20.0)  # 3 x 500,000 records within the 60 s, 200,000 after
     assert lookup.rows_per_s(one) == pytest.approx(25_000.0)
     assert lookup.rows_per_busy_s(one, "lr1") == pytest.approx(480_000 / 31.0)
-    assert lookup.cpu_s_per_million(one | {"rows": 0}) is None
+    idle = one | {"queries": {"lr1": nothing_finished(8.0)}}
+    assert (lookup.cpu_s_per_million(idle), lookup.rows_per_s(idle)) == (None, 0.0)
+
+
+def test_results_that_did_not_count_records_within_the_measured_time_have_no_cpu_figure() -> None:
+    old = run("cells", "equal-8-u", "slo-edf", rows=1_700_000)
+    del old["queries"]["lr2"]["rows_in_window"]
+    assert (lookup.cpu_s_per_million(old), lookup.rows_per_s(old)) == (None, None)
+    assert lookup.latency_s(old, "lr2", "p95_s") < 8.0
+
+
+def left_behind(deadline_s: float) -> dict[str, Any]:
+    """A query whose p95 lies among the records that had no result at the end."""
+    unknown = dict.fromkeys(("p95_s", "p99_s", "max_s", "mean_s", "batch_max_p95_s"))
+    at_least = {"at_least_s": dict.fromkeys(unknown, deadline_s), "left_late_rows": 120_000}
+    return query(deadline_s, 0.4, 0.2, **unknown, **at_least)
+
+
+def test_a_figure_among_records_without_a_result_is_infinite_for_us_and_the_least_for_them() -> None:
+    one = run("cells", "equal-8-u", "slo-edf")
+    one["queries"]["lr1"] = left_behind(8.0)
+    assert lookup.latency_s(one, "lr1", "p95_s") == math.inf
+    assert lookup.seen_latency_s(one, "lr1", "p95_s") == 8.0
+    assert lookup.only_at_least(one, "lr1", "p95_s") and not lookup.only_at_least(one, "lr1", "p50_s")
+    assert lookup.latency_s(one, "lr1", "p50_s") == pytest.approx(1.6)
+
+
+def test_a_figure_beyond_the_end_is_our_miss_and_a_marked_win_against_theirs() -> None:
+    found = results(runs=runs("cells", ["equal-8-u"], ("slo-edf", "sb-fifo"), (0.5,), 1))
+    mine, other = found["runs"]
+    other["queries"] = dict.fromkeys(("lr1", "lr2", "lr3"), left_behind(8.0))
+    row = target(found, "over sb-fifo, worst")
+    assert row.found == pytest.approx(mine["queries"]["lr1"]["batch_max_p95_s"] / 8.0)
+    assert row.verdict == "met" and "sb-fifo lies beyond the end in 3 of 3" in row.note
+    mine["queries"]["lr2"] = left_behind(8.0)
+    assert target(found, "over sb-fifo, worst").found == math.inf  # and not infinite over infinite
+    assert target(found, "over sb-fifo, worst").verdict == "missed"
+    average = claim("average latency up to −48 %")
+    told = answer(results(runs=[run("cells", "equal-10-u", "slo-edf"), run("cells", "equal-10-u", "sb-fifo") | {
+        "queries": {"lr1": left_behind(10.0)}}]), average, "slo-edf")  # fmt: skip
+    assert told == ("−80 %", "sb-fifo beyond the end counts with the least it waited")  # 2 s over at least 10 s
+
+
+def test_a_run_is_held_against_the_limit_of_its_own_traffic() -> None:
+    made = [run("cells", "equal-8-u", "slo-edf", 0.8, repeat) for repeat in range(2)]
+    for each, late in zip(made, (0.01, 0.05), strict=True):
+        for found_query in each["queries"].values():
+            found_query["violation_rate"] = late
+    entry = {"scenario": "equal-8-u", "load": 0.8, "violation_rates": dict.fromkeys(("lr1", "lr2", "lr3"), 0.03)}
+    both = target(results(runs=made, limit=[entry]), "clairvoyant")
+    assert both.by_repeat == pytest.approx((-0.02, 0.02))
+    own = [dict.fromkeys(("lr1", "lr2", "lr3"), late) for late in (0.01, 0.05)]
+    row = target(results(runs=made, limit=[entry | {"repeats": [0, 1], "by_repeat": own}]), "clairvoyant")
+    assert row.by_repeat == pytest.approx((0.0, 0.0))
+
+
+def test_a_p95_of_few_batches_is_called_the_maximum() -> None:
+    found = results(runs=runs("cells", ["equal-8-u"], ("slo-edf", "sb-fifo"), (0.5,), 1))
+    assert target(found, "over sb-fifo, worst").note == ""
+    found["runs"][1]["queries"]["lr2"]["batches"] = 7
+    assert "the maximum, not the p95, in 1 of 3" in target(found, "over sb-fifo, worst").note
+    few = results(runs=[run("cells", "equal-10-u", name) for name in ("slo-edf", "sb-fifo")])
+    few["runs"][0]["queries"]["lr1"]["batches"] = 19
+    assert "fewer than 20 batches" in answer(few, claim("p95 up to −34 %"), "slo-edf").detail
 
 
 def test_repeats_are_pooled_with_equal_weight() -> None:
-    pooled = lookup.pooled([[[1.0, 0.5], [3.0, 1.0]], [[2.0, 1.0]], []])
+    pooled = lookup.pooled([[[1.0, 0.5], [3.0, 1.0]], [[2.0, 1.0]]])
     assert pooled == [(1.0, 0.25), (2.0, 0.75), (3.0, 1.0)]
     assert lookup.quantile_s(pooled, 0.5) == 2.0
     assert lookup.quantile_s([], 0.5) is None
+
+
+def test_a_repeat_that_finished_nothing_keeps_the_pooled_curve_low() -> None:
+    assert lookup.pooled([[[1.0, 0.8]], []]) == [(1.0, 0.4)]
+    assert lookup.pooled([[], []]) == []
 
 
 def test_kinds_and_order_of_contenders() -> None:
@@ -276,8 +344,29 @@ def test_claims_are_held_against_the_same_cells() -> None:
     assert answer(found, claim("close to the deadline"), "slo-edf").found.endswith("×")
 
 
-def test_claims_without_runs_are_a_dash() -> None:
-    assert {answer({}, each, each.ours).found for each in CLAIMS} == {"–"}
+def test_claims_without_runs_are_not_measured() -> None:
+    assert {answer({}, each, each.ours).found for each in CLAIMS} == {"not measured"}
+    assert answer({}, claim("admission control brings"), "").found == "–"  # nobody carries out a rule of theirs
+
+
+def test_a_single_load_says_nothing_about_low_traffic() -> None:
+    found = results(runs=runs("cells", ["equal-10-u"], ("slo-edf", "sb-fifo"), (0.7,), 1))
+    assert lookup.traffic_loads(found) == {"high": 0.7}
+    assert answer(found, claim("low traffic: p95 up to −26 %"), "slo-edf").found == "not measured"
+    assert answer(found, claim("high traffic: p95 up to −34 %"), "slo-edf").found == "−68 %"
+    assert lookup.traffic_loads(full()) == {"low": 0.5, "high": 0.8}
+
+
+def test_the_lowest_of_all_is_judged_against_every_stock_contender_of_the_cell() -> None:
+    made = runs("cells", ["equal-8-u"], ("slo-edf", "sb-fifo"), (0.8,), 2)
+    lowest = claim("lowest violation")
+    assert answer(results(runs=made), lowest, "slo-edf") == ("6 of 6", "lowest or equal of sb-fifo")
+    better = run("sweep", "equal-8-u", "static-0.25-fair", 0.8, 1)  # of another part, in one of the repeats
+    assert answer(results(runs=[*made, better]), lowest, "slo-edf") == (
+        "3 of 6", "lowest or equal of sb-fifo, static-0.25-fair (3)",
+    )  # fmt: skip
+    only_ours = [each for each in made if each["contender"] == "slo-edf"]
+    assert answer(results(runs=only_ours), lowest, "slo-edf").found == "not measured"
 
 
 def test_more_cores_are_compared_with_fewer() -> None:

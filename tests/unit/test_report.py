@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from headgate.bench.linear_road import lookup
+from headgate.bench.linear_road.figures import module_figure
 from headgate.bench.linear_road.measures import targets
 from headgate.bench.linear_road.report import report, write_report
+from headgate.bench.linear_road.view import View
 from headgate.bench.report import text
 from headgate.bench.report.charts import KEPT_POINTS, Bar, Curve, Line, bars, cdfs, decimate, end_of_axis, legend, lines
 from headgate.bench.report.colours import SHADES, Style, styles
@@ -138,7 +141,8 @@ def test_a_report_of_a_frame_without_runs(made: Results) -> None:
 def test_a_report_of_a_quick_run_with_one_repeat_and_one_load() -> None:
     made = results(runs=runs("cells", ["equal-8-u"], ("slo-edf", "sb-fifo"), (0.5,), 1))
     page = read(report(made).html())
-    assert "zStream’s Fig. 8 and 11." in page.text  # one load stands for low and high traffic
+    assert "zStream’s Fig. 11." in page.text  # one load stands for high traffic; low was not measured
+    assert "not measured" in page.text and "Fig. 8." not in page.text
     assert "No cell was measured more than once" in page.text
 
 
@@ -151,6 +155,41 @@ def test_runs_that_broke_down_are_named() -> None:
     assert "Cut short, so in truth worse than drawn: the sb-fifo." in html
     assert "Finished nothing: the sb-fifo (LR2)." in html
     assert "∞" in html
+
+
+def test_records_without_a_result_are_told_and_never_divide_infinity() -> None:
+    made = results(
+        runs=[
+            *runs("cells", ["equal-8-u"], ("slo-edf", "sb-fifo"), (0.5,), 2),
+            *runs("modules", ["equal-8-u"], ("admission-only",), (0.5,), 2),
+        ]
+    )
+    assert "Ends below 100 %" not in report(made).html()
+    for each in made["runs"]:
+        for found_query in each["queries"].values():
+            unknown = dict.fromkeys(("p95_s", "p99_s", "max_s", "mean_s", "batch_max_p95_s"))
+            found_query |= unknown | {"at_least_s": dict.fromkeys(unknown, 8.0), "left_late_rows": 9}
+            found_query["batch_max_cdf"] = found_query["batch_max_cdf"][:-2]
+    page = read(report(made).html())
+    assert "Ends below 100 % because records had no result at the end: the slo-edf (LR1)" in page.text
+    assert "sb-fifo lies beyond the end in 6 of 6" in page.text
+    assert "∞" in page.text and "nan" not in page.text
+    # Infinite over at least the deadline, not infinite over infinite, which nobody could show.
+    modules = module_figure(View.of(made), lookup.module_runs(made), "")
+    assert "the admission-only ∞" in modules and "not measured" not in modules
+
+
+def test_the_noise_section_says_what_differs_between_repeats(whole: tuple[Results, str]) -> None:
+    assert "Each repeat has traffic from a seed of its own" in read(whole[1]).text
+
+
+def test_a_maximum_is_not_shown_as_a_percentile() -> None:
+    made = results(runs=[run("scaling", "equal-8-u", "slo-edf", cores=cores) for cores in (1, 2)])
+    assert "(max)</td>" not in report(made).html() and "(the maximum, in runs" not in report(made).html()
+    made["runs"][0]["queries"]["lr1"]["batches"] = 7
+    html = report(made).html()
+    assert html.count("(max)</td>") == 1
+    assert "p95 of the maximum latency per batch (the maximum, in runs with fewer than 20 batches)" in html
 
 
 def test_names_from_the_results_cannot_break_the_page() -> None:

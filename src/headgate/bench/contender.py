@@ -17,8 +17,9 @@ import time
 from collections.abc import Collection, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from headgate.bench.latency_figures import latency_figures
 from headgate.bench.plan import BenchQuery, Cell, Contender, Outcome
 from headgate.bench.steady import still_falling
 from headgate.cli.live import LiveView
@@ -38,11 +39,20 @@ if TYPE_CHECKING:
 DRAIN_S = 5.0
 """Beyond a query's deadline, how long to wait for the records that arrived within the measured time."""
 
-PLAIN_TASKS_PER_CORE = 4
-"""Without slots to spare, short tasks let the others in sooner."""
+_LOOK_S = 0.2
+"""How often to look whether all rows are done: small beside the minute and more that this takes."""
 
 LONGEST_WARM_UP_S = 180.0
 """A warm-up that never becomes steady ends here."""
+
+
+class Reading(NamedTuple):
+    """What was spent and done up to one instant: figures that are divided by each other must end together."""
+
+    at_s: float
+    cpu_s: float
+    rows: dict[str, int]
+    """Records with a result, by query."""
 
 
 class Bench:
@@ -67,7 +77,7 @@ class Bench:
                 self.phase = f"{cell.title} starting {query.name}"
                 begun_at_s[query.name] = time.time()
                 self._start(cell, query)
-            return self._measure(cell, begun_at_s)
+            return self._measure(cell, begun_at_s) if cell.rows is None else self._work_off(cell, cell.rows)
         finally:
             for running in list(self.hg.queries.values()):
                 running.stop()
@@ -77,23 +87,46 @@ class Bench:
 
     def _measure(self, cell: Cell, begun_at_s: dict[str, float]) -> Outcome:
         self._settle(cell)
-        begun_at_s |= {b.query: b.oldest_at_s for b in self.hg.recorder.batches() if b.batch_id == 0 and b.oldest_at_s}
+        begun_at_s |= self._first_arrivals_s()
         done_rows = self._rows()
         self.hg.recorder.reset()
-        cpu_s, begun_s = self._cpu_s(), time.monotonic()
+        begin = self._reading()
         broken = self._pause(cell.measure_s, f"{cell.title} measuring,", cell if cell.give_up else None)
-        cpu_s, measured_s = self._cpu_s() - cpu_s, time.monotonic() - begun_s
+        end, end_at_s = self._reading(), time.time()
         self.phase = f"{cell.title} waiting for the last records"
         if not broken:
-            self._drain(cell, time.time())
+            self._drain(cell, end_at_s)
         if not all(flow.alive for flow in self._flows.values()):
             raise HeadgateError("the process that fills the Kafka topic has ended: nothing was measured")
-        queries = self._results(cell)
-        for query in cell.queries:
-            begun_s, done = begun_at_s[query.name], done_rows.get(query.name, 0)
+        begun_at_s |= self._first_arrivals_s()  # of a first batch that took longer than the settling time
+        found, queries = self.hg.recorder.summaries(), {}
+        for query in cell.queries:  # one that finished no batch has counted nothing
+            name, begun_s = query.name, begun_at_s[query.name]
+            summary = found.get(name) or QuerySummary(name, query.deadline_s, DEFAULT_SLO)
             origin_s = self._flows[query.rate].origin_s if self._kafka else begun_s
-            _count_left(queries[query.name], query, cell.seed, origin_s, begun_s, done)
-        return Outcome(self.contender.name, self.contender.title, cpu_s, measured_s, queries, aborted=broken)
+            finished = done_rows.get(name, 0) + summary.datasets
+            now_s = time.time()
+            waited_s = max(query.deadline_s, now_s - end_at_s)
+            left = _left_late_rows(query, cell.seed, origin_s, begun_s, now_s - waited_s, finished)
+            window = {"rows_in_window": end.rows.get(name, 0) - begin.rows.get(name, 0)}
+            queries[name] = summary.to_json() | self._more(summary, left, waited_s) | window
+        spent = end.cpu_s - begin.cpu_s, end.at_s - begin.at_s
+        return Outcome(self.contender.name, self.contender.title, *spent, queries, aborted=broken)
+
+    def _work_off(self, cell: Cell, rows: int) -> Outcome:
+        """Wait until every query has done `rows` records; what has not by the end of the cell has no ``done_s``."""
+        cpu_s, begun_at_s, done_at_s = self._cpu_s(), time.time(), dict[str, float]()
+        while len(done_at_s) < len(cell.queries) and time.time() < begun_at_s + cell.measure_s:
+            self.phase = f"{cell.title} {len(done_at_s)} of {len(cell.queries)} queries have done {rows:,} rows"
+            time.sleep(_LOOK_S)
+            reached = {name for name, done_rows in self._rows().items() if done_rows >= rows}
+            done_at_s = {name: self.hg.recorder.batches(name)[-1].finished_at_s for name in reached} | done_at_s
+        cpu_s, ended_at_s = self._cpu_s() - cpu_s, time.time()
+        first_at_s = min((b.oldest_at_s for b in self.hg.recorder.batches() if b.oldest_at_s), default=begun_at_s)
+        done_s = {name: at_s - first_at_s for name, at_s in done_at_s.items()}
+        counts = self._rows()
+        queries = {q.name: {"rows": counts.get(q.name, 0), "done_s": done_s.get(q.name)} for q in cell.queries}
+        return Outcome(self.contender.name, self.contender.title, cpu_s, ended_at_s - first_at_s, queries)
 
     def _start(self, cell: Cell, query: BenchQuery) -> None:
         spec = QUERIES[query.name]
@@ -109,6 +142,8 @@ class Bench:
         source = self.hg.readStream.format("headgate-trace").option("workload", "linear-road")
         if query.max_rows is not None:
             source = source.option("maxRowsPerTrigger", str(query.max_rows))
+        if cell.rows is not None:
+            source = source.option("rows", str(cell.rows))
         return source.option("rate", query.rate).option("seed", str(cell.seed)).load()
 
     def _from_kafka(self, cell: Cell, query: BenchQuery) -> DataFrame:
@@ -123,6 +158,13 @@ class Bench:
         if query.max_rows is not None:
             source = source.option("maxOffsetsPerTrigger", str(query.max_rows))
         return reports_of(source.option("subscribe", self._flows[query.rate].topic).load())
+
+    def _first_arrivals_s(self) -> dict[str, float]:
+        """When the traffic of each query really began, as far as its first batch is still known."""
+        return {b.query: b.oldest_at_s for b in self.hg.recorder.batches() if b.batch_id == 0 and b.oldest_at_s}
+
+    def _reading(self) -> Reading:
+        return Reading(time.monotonic(), self._cpu_s(), self._rows())
 
     def _cpu_s(self) -> float:
         """CPU seconds of this process and everything it started for the queries: JVM, planning processes, workers."""
@@ -184,51 +226,45 @@ class Bench:
     def _done_since(self, query: str, at_s: float) -> bool:
         return any(record.opened_at_s >= at_s for record in self.hg.recorder.batches(query)[-3:])
 
-    def _results(self, cell: Cell) -> dict[str, dict[str, Any]]:
-        """Per query, in the cell's order; a query that finished no batch has counted nothing."""
-        found = self.hg.recorder.summaries()
-        summaries = [found.get(q.name) or QuerySummary(q.name, q.deadline_s, DEFAULT_SLO) for q in cell.queries]
-        return {summary.query: summary.to_json() | self._more(summary) for summary in summaries}
-
-    def _more(self, summary: QuerySummary) -> dict[str, Any]:
+    def _more(self, summary: QuerySummary, left: int, waited_s: float) -> dict[str, Any]:
+        """`left` records have waited for longer than their deadline, and at least for `waited_s`, without a result."""
         batches = [batch for batch in self.hg.recorder.batches(summary.query) if batch.latency is not None]
         sizes = [batch.latency.rows for batch in batches if batch.latency]
-        maxima = sorted(batch.latency.max_s for batch in batches if batch.latency)
+        maxima_s = [batch.latency.max_s for batch in batches if batch.latency]
         span_s = batches[-1].finished_at_s - batches[0].finished_at_s if batches else 0.0
         return {
             "rows": summary.datasets,
             "rows_per_s": sum(sizes[1:]) / span_s if span_s > 0 else 0.0,
-            "mean_s": summary.latencies.mean_s,
-            "cdf": _cdf(summary.latencies),
-            "batch_max_cdf": [(value, (index + 1) / len(maxima)) for index, value in enumerate(maxima)],
-            "batch_max_p95_s": maxima[min(len(maxima) - 1, int(0.95 * len(maxima)))] if maxima else None,
-            "batch_max_mean_s": sum(maxima) / len(maxima) if maxima else None,
+            "left_rows": summary.left_rows,
             "batch_times": [(rows, round(b.duration_s, 4)) for rows, b in zip(sizes, batches, strict=True)],
+            **latency_figures(summary.latencies, maxima_s, left, waited_s),
+            **(_with_left(summary, left) if left else {}),
         }
 
 
-def _count_left(
-    found: dict[str, Any], query: BenchQuery, seed: int, origin_s: float, begun_at_s: float, done_before: int
-) -> None:
-    """Records that are still without a result although their deadline has passed are late too.
+def _left_late_rows(
+    query: BenchQuery, seed: int, origin_s: float, begun_at_s: float, until_s: float, finished_rows: int
+) -> int:
+    """Records that came before `until_s` and have no result.
 
-    The traffic began at `origin_s`; the query reads what came from `begun_at_s` on.
+    The traffic began at `origin_s`; the query reads what came from `begun_at_s` on, the oldest first.
     """
+    if query.max_rows is not None:  # a limited source is meant to fall behind
+        return 0
     traffic = parse_traffic(query.rate, seed)
-    due_rows = traffic.count_before(max(0.0, time.time() - origin_s - query.deadline_s))
+    due_rows = traffic.count_before(max(0.0, until_s - origin_s))
     due_rows -= traffic.count_before(max(0.0, begun_at_s - origin_s))
-    left = max(0, due_rows - done_before - int(found["rows"]))
-    if query.max_rows is not None or not left:  # a limited source is meant to fall behind
-        return
-    found["left_late_rows"] = left
-    found["violations"] += left
-    found["violation_rate"] = found["violations"] / (found["datasets"] + left)
-    found["keeps_promise"] = found["violation_rate"] <= 1 - found["slo"]
+    return max(0, due_rows - finished_rows)
 
 
-def _cdf(latencies: Any) -> list[tuple[float, float]]:
-    shares = [index / 200 for index in range(1, 200)] + [0.997, 0.999, 1.0]
-    return [(latencies.quantile(share), share) for share in shares] if latencies.count else []
+def _with_left(summary: QuerySummary, left: int) -> dict[str, Any]:
+    """Records without a result are late too."""
+    violations = summary.violations + left
+    rate = violations / (summary.datasets + left)
+    return {
+        "left_late_rows": left, "violations": violations, "violation_rate": rate,
+        "keeps_promise": rate <= 1 - summary.slo,
+    }  # fmt: skip
 
 
 def _cpu_s(without: Collection[int]) -> float:
@@ -258,16 +294,18 @@ def _use_cores(cores: int) -> None:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
 
 
+def session_settings(contender: Contender) -> dict[str, Any]:
+    """What differs between contenders' sessions: the scheduler, and slots to spare or not. Partitions stay the same."""
+    return {"master": "local[*]" if contender.plain_slots else None, "conf": {"spark.scheduler.mode": contender.mode}}
+
+
 @contextlib.contextmanager
 def opened(contender: Contender, cores: int | None, *, show: bool, kafka: str | None) -> Iterator[Bench]:
     """Spark, Headgate and, if people watch, the live view."""
     with tempfile.TemporaryDirectory(prefix="headgate-bench-", ignore_cleanup_errors=True) as workspace:
         if cores is not None and cores < local_cores():
             _use_cores(cores)
-        conf, master = {"spark.scheduler.mode": contender.mode}, None
-        if contender.plain_slots:
-            conf["spark.sql.shuffle.partitions"], master = str(PLAIN_TASKS_PER_CORE * local_cores()), "local[*]"
-        spark = session(f"headgate-{contender.name}", master=master, conf=conf)
+        spark = session(f"headgate-{contender.name}", **session_settings(contender))
         # Headgate's own run is kept for `headgate explain`; there is nothing to explain about a stock trigger.
         records = None if contender.trigger_share is None and show else f"{workspace}/batches.jsonl"
         policy = contender.policy if contender.mode == "FAIR" else None

@@ -32,7 +32,7 @@ class Contender:
     mode: str = "FAIR"
     """``spark.scheduler.mode``."""
     plain_slots: bool = False
-    """A task slot per core and short tasks, as Spark is usually set up, instead of slots to spare."""
+    """A task slot per core, as Spark is usually set up, instead of slots to spare; all other settings stay."""
 
     @property
     def stock(self) -> bool:
@@ -53,6 +53,9 @@ class Cell:
     give_up: bool = False
     """End as soon as a promise is certainly broken: enough for a search for capacity."""
     title: str = ""
+    rows: int | None = None
+    """So many records for each query and no more: the cell ends when all have done them, at the latest after
+    `measure_s`, and tells for each one when that was (``done_s``, since the first arrival)."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

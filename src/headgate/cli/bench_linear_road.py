@@ -25,8 +25,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scenarios", metavar="S,…", help="some scenarios, such as mixed-bursty or equal-8-u")
     parser.add_argument("--loads", metavar="L,…", help="loads instead of the programme's own, such as 0.5,0.8")
     parser.add_argument("--repeats", type=int, metavar="N", help="fresh applications per contender (default 3)")
-    parser.add_argument("--seconds", type=float, metavar="S", help="each measurement (default 45)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the traffic (default 1)")
+    parser.add_argument("--seconds", type=float, metavar="S", help="each measurement (default 60)")
+    parser.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="of the first repeat's traffic; each has its own (default 1)"
+    )
     parser.add_argument(
         "--sweep", metavar="NAME,…", help="stock settings to choose from, such as trigger-0,static-0.25-fair"
     )

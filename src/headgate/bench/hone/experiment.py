@@ -17,7 +17,7 @@ from headgate.bench.hone.forecast import RULES, forecast
 from headgate.bench.hone.programme import TAIL_S, Contender, Programme, Setting
 from headgate.bench.hone.skew import Traffic
 from headgate.bench.hone.testbed import Testbed, opened
-from headgate.bench.linear_road.store import machine
+from headgate.bench.linear_road.store import machine, refuse_mixture
 from headgate.errors import BadParameter
 
 FILE = "spark.json"
@@ -155,14 +155,7 @@ def _measured_alike(programme: Programme) -> dict[str, Any]:
 
 
 def _check(data: dict[str, Any], programme: Programme, folder: Path) -> None:
-    """A run that goes on must measure the same way as it began; what it measures may be widened."""
-    began, here = _flat(data), _flat(_measured_alike(programme))
-    different = [f"{name} {began.get(name)} (now {value})" for name, value in here.items() if began.get(name) != value]
-    if different:
-        raise BadParameter(
-            "--out", str(folder), f"it holds results with {', '.join(different)}",
-            "name another folder, or go on with the same settings, versions and machine",
-        )  # fmt: skip
+    refuse_mixture(folder, _flat(data), _flat(_measured_alike(programme)))
 
 
 def _flat(data: dict[str, Any]) -> dict[str, Any]:

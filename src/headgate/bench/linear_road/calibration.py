@@ -1,7 +1,12 @@
-"""What this machine can do: each query's cost alone, then the rate that all of them reach together at saturation.
+"""What this machine can do: each query's cost alone, then the highest rate that all of them sustain together.
 
-Load 1.0 is that rate: stock Spark (FAIR, trigger 0) gets no more than this through the same queries, deadlines aside.
-Costs are measured at a steady density of events: a backlog replayed at once would keep far less state than real time.
+Load 1.0 is that common rate. Every query gets the same finite amount of reports, faster than the machine can do them,
+under stock Spark (FAIR, trigger 0); the rate is the amount over the time from the first arrival until the last query
+has done all of it. Light queries end first and leave the cores to the heavy one, as a steady common rate would have it:
+what each query reaches while all are overloaded is the schedulers' choice, and the heavy one gets far less.
+
+Costs are measured at a steady density of events and with full state: a backlog replayed at once would keep far less
+of it than real time, and so does a query that has just begun.
 """
 
 from __future__ import annotations
@@ -12,6 +17,7 @@ from typing import Any
 
 from headgate.bench.application import Application
 from headgate.bench.plan import BenchQuery, Cell, Outcome
+from headgate.errors import HeadgateError
 
 PER_CORE = 4_000
 """Reports per second and core for measuring costs: well below saturation, well above the fixed cost."""
@@ -19,9 +25,30 @@ PER_CORE = 4_000
 TRIGGERS_S = (1.0, 4.0)
 """Two batch sizes give the two parts of the cost."""
 
-_ALONE_S = ((6.0, 8.0), (4.0, 14.0))
-_SATURATED_S = (20.0, 45.0)
-"""Seconds to settle and to measure: the join's state holds 30 s of reports before it is as large as it gets."""
+FULL_STATE_S = 35.0
+"""LR1 keeps 30 s of reports and no vehicle reports twice before that, LR2 and LR3 have windows of 30 s."""
+
+ENOUGH_BATCHES = 8
+_ALONE_S = (12.0, 36.0)
+"""Seconds to measure with each trigger: enough batches, and one that is cut off at either end."""
+
+_STATELESS = ("alerts",)
+_STATELESS_SETTLE_S = 6.0
+
+_TRIES = 3
+"""Of a cost that cannot be believed, and of a rate that the traffic or the cell's end has limited."""
+
+WORK_S = 100.0
+"""How long the common work should take: the state is full for most of it, and the last batches are little of it."""
+
+_ABOVE = 1.5
+"""The traffic comes so much faster than the first guess of what can be done: its event time still covers over a minute,
+twice what LR1 keeps."""
+
+_LONGEST_WORK_S = 300.0
+
+GUESS_PER_CORE = 10_000
+"""Reports per second and core into each query where costs are not known: a guess that the first try puts right."""
 
 _RELAXED_S = 30.0
 """A deadline for runs in which nobody looks at deadlines."""
@@ -34,13 +61,9 @@ def easy(names: Sequence[str], cores: int) -> tuple[BenchQuery, ...]:
 
 def query_costs(app: Application, queries: Sequence[str], cores: int, say: Callable[[str], None]) -> dict[str, Any]:
     """Every query alone with two fixed triggers: ``fixed_s``, ``per_row_s`` and the throughput that follows."""
-    rate, costs = PER_CORE * cores, {}
+    costs = {}
     for name in queries:
-        cells = [
-            Cell((BenchQuery(name, _RELAXED_S, f"B({rate})", trigger_s=trigger_s),), *seconds)
-            for trigger_s, seconds in zip(TRIGGERS_S, _ALONE_S, strict=True)
-        ]
-        costs[name] = _fit(*(app.run(cell).queries[name]["batch_times"] for cell in cells))
+        costs[name] = _cost(app, name, PER_CORE * cores, say)
         say(
             f"{name} alone: {costs[name]['fixed_s']:.2f} s a batch and {costs[name]['per_row_s'] * 1e6:.2f} µs a row, "
             f"at most {costs[name]['rows_per_s']:,.0f} rows/s"
@@ -48,31 +71,95 @@ def query_costs(app: Application, queries: Sequence[str], cores: int, say: Calla
     return costs
 
 
+def _cost(app: Application, name: str, rate: int, say: Callable[[str], None]) -> dict[str, Any]:
+    for _ in range(_TRIES):
+        small, large = (app.run(cell).queries[name]["batch_times"] for cell in alone(name, rate))
+        problem = doubt(small, large)
+        if problem is None:
+            return _fit(small, large)
+        say(f"{name} alone, again: {problem}")
+    raise HeadgateError(f"what {name} costs cannot be measured: {problem}; does something else run on this machine?")
+
+
+def alone(name: str, rate: int) -> list[Cell]:
+    """A cell for each trigger; measured once the state is full."""
+    settle_s = _STATELESS_SETTLE_S if name in _STATELESS else FULL_STATE_S
+    return [
+        Cell((BenchQuery(name, _RELAXED_S, f"B({rate})", trigger_s=trigger_s),), settle_s, measure_s)
+        for trigger_s, measure_s in zip(TRIGGERS_S, _ALONE_S, strict=True)
+    ]
+
+
+def doubt(small: list[tuple[int, float]], large: list[tuple[int, float]]) -> str | None:
+    """Why a cost from these batches would not be believed, if so."""
+    if min(len(small), len(large)) < ENOUGH_BATCHES:
+        return f"{len(small)} small and {len(large)} large batches are too few"
+    low_s, middle_s, high_s = statistics.quantiles((seconds for _, seconds in large), n=4)
+    if high_s - low_s > 0.5 * middle_s:
+        return f"half of the large batches are not even within {low_s:.2f} … {high_s:.2f} s"
+    if middle_s < 0.9 * _typical(small)[1]:
+        return "large batches took less time than small ones"
+    return None
+
+
 def _fit(small: list[tuple[int, float]], large: list[tuple[int, float]]) -> dict[str, Any]:
     (small_rows, small_s), (large_rows, large_s) = _typical(small), _typical(large)
     per_row_s = max(1e-9, (large_s - small_s) / max(1.0, large_rows - small_rows))
     fixed_s = max(0.0, small_s - per_row_s * small_rows)
-    speeds = sorted(rows / max(1e-3, seconds - fixed_s) for rows, seconds in large)
-    return {
-        "fixed_s": fixed_s,
-        "per_row_s": per_row_s,
-        "rows_per_s": 1 / per_row_s,
-        "spread": [speeds[0], speeds[-1]],
-    }
+    speeds = [rows / max(1e-3, seconds - fixed_s) for rows, seconds in large]
+    slow, _, fast = statistics.quantiles(speeds, n=4)
+    return {"fixed_s": fixed_s, "per_row_s": per_row_s, "rows_per_s": 1 / per_row_s, "spread": [slow, fast]}
 
 
 def _typical(batches: list[tuple[int, float]]) -> tuple[float, float]:
     return statistics.median(rows for rows, _ in batches), statistics.median(seconds for _, seconds in batches)
 
 
-def saturated(queries: Sequence[str], costs: dict[str, Any]) -> Cell:
-    """All queries at the rate that their rows' costs alone would fill the machine with: more than it can do."""
-    rate = 1 / sum(costs[name]["per_row_s"] for name in queries)
-    return Cell(tuple(BenchQuery(name, _RELAXED_S, f"B({rate:.0f})") for name in queries), *_SATURATED_S)
+def first_guess(queries: Sequence[str], costs: dict[str, Any], cores: int) -> float:
+    """The rate that the rows' costs alone would fill the machine with, where they are known."""
+    if all(name in costs for name in queries):
+        return float(1 / sum(costs[name]["per_row_s"] for name in queries))
+    return float(GUESS_PER_CORE * cores)
 
 
-def reached_rate(found: Outcome, costs: dict[str, Any]) -> float:
-    """The rate into each query that was served; weighted by cost, as some queries get further than others."""
-    weights = {name: costs[name]["per_row_s"] for name in found.queries}
-    done = sum(found.queries[name]["rows_per_s"] * weight for name, weight in weights.items())
-    return float(done / sum(weights.values()))
+def common_work(queries: Sequence[str], guess: float) -> Cell:
+    """As many reports for each query as take `WORK_S` at the rate `guess`, faster than that."""
+    rate = _ABOVE * guess
+    rows = round(WORK_S * guess)
+    asked = tuple(BenchQuery(name, _RELAXED_S, f"B({rate:.0f})") for name in queries)
+    return Cell(asked, 0.0, _LONGEST_WORK_S, rows=rows)
+
+
+def common_rate(found: Outcome, rows: int) -> float:
+    """The rate at which every query has done its `rows`; of one that did not come so far, what it has done."""
+    return min(reached_rates(found, rows).values())
+
+
+def reached_rates(found: Outcome, rows: int) -> dict[str, float]:
+    """The same for each query alone: light ones end first."""
+    return {
+        name: float(rows / query["done_s"] if query["done_s"] else query["rows"] / found.measured_s)
+        for name, query in found.queries.items()
+    }
+
+
+def better_guess(cell: Cell, found: Outcome) -> float | None:
+    """A guess to try again with, if the traffic limited the rate, or came so fast that its state was too large."""
+    assert cell.rows is not None
+    rate, guess = common_rate(found, cell.rows), cell.rows / WORK_S
+    if rate >= 0.9 * _ABOVE * guess:
+        return 2 * guess
+    return max(rate, 0.1 * guess) if rate < 0.5 * guess else None
+
+
+def sustained(app: Application, queries: Sequence[str], guess: float) -> dict[str, float]:
+    """The rate that each of `queries` has reached with the common work; the least is the highest common rate."""
+    for _ in range(_TRIES):
+        cell = common_work(queries, guess)
+        found = app.run(cell)
+        better = better_guess(cell, found)
+        if better is None:
+            break
+        guess = better
+    assert cell.rows is not None
+    return reached_rates(found, cell.rows)

@@ -26,7 +26,8 @@ class Claim:
     rule: str
     """The contender that carries out the paper's rule; empty if none does."""
     against: str = ""
-    """The contender it is compared with; `deadline` or `lowest` or `cores` make another comparison (see below)."""
+    """The contender it is compared with, or another comparison: `deadline`; `cores`, the most against the fewest;
+    `lowest`, against every stock contender that was measured in the same cell."""
     scenario: str = "equal-*-u"
     traffic: Literal["low", "high", "any"] = "any"
     queries: tuple[str, ...] = ("lr1", "lr2", "lr3")

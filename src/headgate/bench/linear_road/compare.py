@@ -1,7 +1,8 @@
 """Two results of the benchmark against each other: what got better, what got worse, and what is only noise.
 
 A change counts if the medians lie further apart than repeats of the same cell do: a few times the wider of the two
-spreads, or the contender's typical spread of that measure if both happen to be narrow.
+spreads, or the contender's typical spread of that measure if both happen to be narrow. A cell with one repeat has no
+spread: there only a change counts that no machine makes by chance.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ BEYOND_NOISE = {2: 3.0, 3: 2.0}
 BEYOND_NOISE_OF_MANY = 1.5
 """Times the spread, by repeats. If nothing changed and the noise is normal, about one row in a thousand crosses it at
 most: a comparison has hundreds of rows, and one false alarm among them makes the exit code useless."""
+
+ONE_REPEAT = {"p95, s": 1.0, "late": 0.05, "CPU s/million": 0.5}
+"""Changes that count without known noise: p95 more than twice, five points more late, CPU more than 1.5 times, or the
+other way round. Of the other measures one repeat tells nothing."""
 
 NEGLIGIBLE = {"late": 0.002}
 """Changes nobody would act on; shares late in points, everything else relative."""
@@ -84,6 +89,9 @@ def _settings(old: Results, new: Results) -> list[str]:
     found = _differences(old, new, "settings", ("measure_s", "settle_s", "seed"))
     if old.get("spark") != new.get("spark"):
         found.append(f"Spark differs: {old.get('spark')} and {new.get('spark')}")
+    counted = {lookup.rows_in_window(run) is not None for results in (old, new) for run in lookup.runs_of(results)}
+    if len(counted) == 2:
+        found.append("CPU is compared only where records were counted within the measured time, which one lacks")
     rates = [((results.get("calibration") or {}).get("query_sets") or {}) for results in (old, new)]
     for name in rates[0].keys() & rates[1].keys():
         ratio = rates[1][name] / rates[0][name]
@@ -140,14 +148,22 @@ def _row(key: Key, ours: bool, before: list[float], after: list[float], typical:
     change = _change(key.measure, old, new)
     spread = max(_spread(key.measure, before), _spread(key.measure, after), typical)
     repeats = min(len(before), len(after))
+    if repeats < 2:
+        generous = ONE_REPEAT.get(key.measure, math.inf)
+        return Row(key, ours, old, new, change, generous, _verdict_of_one(key.measure, change, generous))
     far = BEYOND_NOISE.get(repeats, BEYOND_NOISE_OF_MANY) * spread
     noise = max(far, NEGLIGIBLE.get(key.measure, NEGLIGIBLE_RELATIVE))
-    return Row(key, ours, old, new, change, noise, _verdict(key.measure, change, noise, repeats))
+    return Row(key, ours, old, new, change, noise, _verdict(key.measure, change, noise))
 
 
-def _verdict(measure: str, change: float, noise: float, repeats: int) -> Verdict:
-    if repeats < 2:
-        return "cannot tell"
+def _verdict_of_one(measure: str, change: float, generous: float) -> Verdict:
+    less = generous if measure in POINTS else 1 - 1 / (1 + generous)  # half as much is as far as twice as much
+    if generous < math.inf and not -less <= change <= generous:
+        return "better" if change < 0 else "worse"
+    return "cannot tell"
+
+
+def _verdict(measure: str, change: float, noise: float) -> Verdict:
     if abs(change) <= noise:
         return "within noise"
     return "better" if (change > 0) == (measure in HIGHER_IS_BETTER) else "worse"
@@ -191,9 +207,10 @@ def to_text(rows: Sequence[Row], *, everything: bool = False) -> str:
 def _cells(row: Row) -> tuple[str, ...]:
     form: Callable[[float], str] = _points if row.key.measure in POINTS else _percent
     value = "{:.2%}" if row.key.measure in POINTS else "{:,.4g}"
+    noise = form(row.noise).lstrip("+") if math.isfinite(row.noise) else "unknown"
     return (
         row.verdict, f"{row.key.contender}{' *' if row.ours else ''}", row.key.measure, value.format(row.old),
-        value.format(row.new), form(row.change), form(row.noise).lstrip("+"), row.key.where,
+        value.format(row.new), form(row.change), noise, row.key.where,
     )  # fmt: skip
 
 
@@ -216,5 +233,5 @@ def _sum(rows: Sequence[Row]) -> str:
         for verdict in ("better", "worse", "within noise", "cannot tell")
     }
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    hint = " (a cell with one repeat has no known noise)" if counts["cannot tell"] else ""
+    hint = " (a cell with one repeat has no known noise: only great changes count)" if counts["cannot tell"] else ""
     return f"{len(rows)} figures in both: {told}{hint}" if rows else "nothing was measured in both"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from statistics import median
 from typing import NamedTuple
@@ -12,6 +13,11 @@ from headgate.bench.linear_road import lookup
 from headgate.bench.linear_road.claims import Claim
 from headgate.bench.linear_road.lookup import Results, Run, figure_of
 from headgate.bench.report import text
+
+NOT_MEASURED = "not measured"
+
+Place = tuple[str, float, int]
+"""Scenario, load and repeat."""
 
 
 class Answer(NamedTuple):
@@ -22,17 +28,27 @@ class Answer(NamedTuple):
 
 
 def answer(results: Results, claim: Claim, contender: str) -> Answer:
-    """What our runs of `contender` say about the claim, or a dash."""
+    """What our runs of `contender` say about the claim; a dash if there is no such contender."""
     if not contender:
         return Answer(text.NOTHING)
     if claim.against == "lowest":
         return _lowest(results, claim, contender)
     ratios = _over_cores(results, claim, contender) if claim.against == "cores" else _ratios(results, claim, contender)
     if not ratios:
-        return Answer(text.NOTHING)
+        return Answer(NOT_MEASURED)
     form = text.times if claim.against == "deadline" else text.change
-    detail = f"{form(min(ratios))} … {form(max(ratios))} in {len(ratios)} cells" if len(ratios) > 1 else ""
-    return Answer(form(median(ratios)), detail)
+    spread = f"{form(min(ratios))} … {form(max(ratios))} in {len(ratios)} cells" if len(ratios) > 1 else ""
+    return Answer(form(median(ratios)), "; ".join(filter(None, [spread, *_caveats(results, claim, contender)])))
+
+
+def _caveats(results: Results, claim: Claim, contender: str) -> Iterator[str]:
+    """What makes a figure another one than its name says."""
+    judged = {contender, claim.against}
+    used = [(run, query) for run in _runs(results, claim) if run["contender"] in judged for query in claim.queries]
+    if claim.metric == "batch_max_p95_s" and any(lookup.few_batches(run, query) for run, query in used):
+        yield f"the maximum where a run has fewer than {lookup.FEW_BATCHES} batches"
+    if any(run["contender"] == claim.against and lookup.only_at_least(run, query, claim.metric) for run, query in used):
+        yield f"{claim.against} beyond the end counts with the least it waited"
 
 
 def _ratios(results: Results, claim: Claim, contender: str) -> list[float]:
@@ -65,22 +81,38 @@ def _over_cores(results: Results, claim: Claim, contender: str) -> list[float]:
 
 def _lowest(results: Results, claim: Claim, contender: str) -> Answer:
     """In how many (run, query) pairs no stock contender of the same cell and repeat was late with less."""
-    cells: dict[tuple[str, float, int], dict[str, Run]] = {}
-    for run in _runs(results, claim):
-        cells.setdefault((run["scenario"], run["load"], run["repeat"]), {})[run["contender"]] = run
+    peers = _stock_runs(results)
     judged = [
-        _beats_stock(results, found, contender, query)
-        for found in cells.values()
+        (_is_lowest(run, peers[_place(run)], query), peers[_place(run)])
+        for run in _runs(results, claim)
+        if run["contender"] == contender and _place(run) in peers
         for query in claim.queries
-        if contender in found and any(lookup.kind_of(results, name) == "stock" for name in found)
     ]
-    return Answer(f"{sum(judged)} of {len(judged)}", "lowest or equal") if judged else Answer(text.NOTHING)
+    if not judged:
+        return Answer(NOT_MEASURED)
+    times = Counter(name for _, found in judged for name in found)
+    names = [
+        name if times[name] == len(judged) else f"{name} ({times[name]})" for name in lookup.contenders(results, times)
+    ]
+    return Answer(f"{sum(lowest for lowest, _ in judged)} of {len(judged)}", f"lowest or equal of {', '.join(names)}")
 
 
-def _beats_stock(results: Results, found: dict[str, Run], contender: str, query: str) -> bool:
-    stock = [run for name, run in found.items() if lookup.kind_of(results, name) == "stock"]
-    mine = lookup.violation_rate(found[contender], query)
-    return all(mine <= lookup.violation_rate(run, query) for run in stock)
+def _stock_runs(results: Results) -> dict[Place, dict[str, Run]]:
+    """All that stock Spark did with the whole machine, whichever part of the benchmark asked for it."""
+    found: dict[Place, dict[str, Run]] = {}
+    for run in lookup.runs_of(results, parts=lookup.ALL_CORES):
+        if lookup.kind_of(results, run["contender"]) == "stock":
+            found.setdefault(_place(run), {})[run["contender"]] = run
+    return found
+
+
+def _place(run: Run) -> Place:
+    return run["scenario"], round(run["load"], 3), run["repeat"]
+
+
+def _is_lowest(mine: Run, stock: Mapping[str, Run], query: str) -> bool:
+    rate = lookup.violation_rate(mine, query)
+    return all(rate <= lookup.violation_rate(run, query) for run in stock.values())
 
 
 def _runs(results: Results, claim: Claim) -> Sequence[Run]:
@@ -90,9 +122,8 @@ def _runs(results: Results, claim: Claim) -> Sequence[Run]:
         runs = lookup.module_runs(results)
     else:
         runs = lookup.runs_of(results, parts=[claim.part])
+    runs = [run for run in runs if fnmatchcase(run["scenario"], claim.scenario)]
+    if claim.traffic == "any":
+        return runs
     load = lookup.traffic_loads(results).get(claim.traffic)
-    return [
-        run
-        for run in runs
-        if fnmatchcase(run["scenario"], claim.scenario) and (load is None or lookup.same_load(run["load"], load))
-    ]
+    return [run for run in runs if load is not None and lookup.same_load(run["load"], load)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 from headgate.bench.linear_road import lookup
@@ -39,7 +40,7 @@ def cdf_figure(view: View, runs: Sequence[Run], key: str, caption: str, what: st
 
 def _curves(view: View, found: dict[str, list[Run]], query: str, key: str) -> Iterable[Curve]:
     for name in lookup.contenders(view.results, found):
-        points = lookup.pooled(run["queries"].get(query, {}).get(key) or [] for run in found[name])
+        points = lookup.pooled(run["queries"][query].get(key) or [] for run in found[name] if query in run["queries"])
         if points:
             yield Curve(view.title(name), view.styles[name], points)
 
@@ -53,7 +54,14 @@ def _missing(view: View, runs: Sequence[Run]) -> str:
         for query in run["queries"]
         if not lookup.finished(run, query)
     )
+    left = dict.fromkeys(
+        f"{view.title(run['contender'])} ({_name(query)})"
+        for run in runs
+        for query, found in run["queries"].items()
+        if found.get("left_late_rows") and lookup.finished(run, query)
+    )
     told = f" Cut short, so in truth worse than drawn: {', '.join(cut)}." if cut else ""
+    told += f" Ends below 100 % because records had no result at the end: {', '.join(left)}." if left else ""
     return told + (f" Finished nothing: {', '.join(empty)}." if empty else "")
 
 
@@ -101,14 +109,14 @@ def violation_figure(view: View, runs: Sequence[Run], caption: str) -> Html:
 def module_figure(view: View, runs: Sequence[Run], caption: str) -> Html:
     """zStream's Fig. 16: average latency of LR1 with each module, over that of SB-FIFO in the same repeat."""
     base = {
-        (run["scenario"], run["load"], run["repeat"]): figure_of(run, "lr1", "mean_s")
+        (run["scenario"], run["load"], run["repeat"]): figure_of(run, "lr1", "mean_s", lenient=True)
         for run in runs
         if run["contender"] == "sb-fifo"
     }
 
     def normalised(run: Run) -> float | None:
         stock_s = base.get((run["scenario"], run["load"], run["repeat"]))
-        return figure_of(run, "lr1", "mean_s") / stock_s if stock_s else None
+        return figure_of(run, "lr1", "mean_s") / stock_s if stock_s and math.isfinite(stock_s) else None
 
     panels = [
         bar_panel(view, f"{_deadline(group[0])}, load {group[0]['load']:g}", group, normalised, text.times)

@@ -1,26 +1,28 @@
-"""The benchmark's order of events: calibrate, sweep, then contender after contender, repeat after repeat.
+"""The benchmark's order of events: calibrate, sweep, then group after group of scenarios, repeat after repeat.
 
-Every contender of a repeat gets a fresh Spark application, warms up until its batch times stop falling, and then runs
-all cells that are still missing; the next repeat does the same again: slow changes of the machine hit all alike.
+Within a group every contender gets a fresh Spark application, warms up until its batch times stop falling, and runs
+what is still missing; a group that would keep one contender for too long is gone through twice. The next repeat does
+the same again in another order and with other traffic: changes of the machine hit all alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from typing import Any
 
 from headgate.bench.application import Application
-from headgate.bench.clairvoyant import ClairvoyantQuery, limit
 from headgate.bench.linear_road import calibration
+from headgate.bench.linear_road.limits import add_limits, limit_entry
+from headgate.bench.linear_road.order import groups, turns
 from headgate.bench.linear_road.programmes import BEST, Part, Programme
 from headgate.bench.linear_road.runner import Runner, Tell, warm_up
 from headgate.bench.linear_road.scenarios import CONTENDERS, SCENARIOS, Scenario, find_contender
 from headgate.bench.linear_road.search import CapacitySearch
 from headgate.bench.linear_road.store import Store
-from headgate.bench.linear_road.sweep import sweep, tries_left
+from headgate.bench.linear_road.sweep import candidates, decide, sessions_left, sweep, tries_left
 from headgate.bench.plan import Contender
-from headgate.core.traffic import parse_traffic
 
 APPLICATION_S = 15.0
 """Starting and stopping Spark."""
@@ -31,12 +33,16 @@ CELL_OVERHEAD_S = 15.0
 WARM_UP_MORE_S = 30.0
 """What a warm-up takes beyond its least time, usually."""
 
-COSTS_S, SATURATED_S = 200.0, 80.0
-"""Calibration: every query alone, and one set of queries together."""
+COST_S, SATURATED_S = 120.0, calibration.WORK_S + 25.0
+"""Calibration: a query alone, and one set of queries together."""
 
-SWEEP_PROBES = 1.5
-PROBES = 3
+SWEEP_PROBES = 2.0
+PROBES = 3.5
 """A search takes about so many full cells: it needs more, but half of them end early."""
+
+LONGEST_VISIT_S = 20 * 60.0
+"""If a contender needs longer for a group, cells and searches are two rounds: what is compared should be near. Three
+searches alone take a little longer; splitting them, too, would cost more warm-ups than it gains."""
 
 FIRST_LOAD = 0.5
 """Where a search begins if nothing is known."""
@@ -57,6 +63,18 @@ class Visit:
     @property
     def empty(self) -> bool:
         return not (self.cells or self.searches or self.saturation)
+
+    def only(self, *, cells: bool) -> Visit:
+        """The cells, or everything else."""
+        if cells:
+            return Visit(self.contender, self.repeat, self.cores, self.cells)
+        return Visit(self.contender, self.repeat, self.cores, [], self.searches, self.saturation)
+
+
+def stand_between(visits: Sequence[Visit]) -> bool:
+    """Whether some come for cells alone and some for searches alone: each would part others that are compared."""
+    cells_alone = any(visit.cells and not visit.searches for visit in visits)
+    return cells_alone and any(visit.searches and not visit.cells for visit in visits)
 
 
 class Judge:
@@ -79,65 +97,114 @@ class Judge:
     def remaining_s(self) -> float:
         """A forecast of the time until the end."""
         programme, known = self.programme, self.store.data
-        cell_s = programme.settle_s + programme.measure_s + CELL_OVERHEAD_S
-        application_s, seconds = APPLICATION_S + programme.warm_up_s + WARM_UP_MORE_S, 0.0
-        calibrated = (known["calibration"] or {"query_sets": {}})["query_sets"]
-        if new := [key for key in programme.query_sets if key not in calibrated]:
-            seconds += application_s + (0.0 if calibrated else COSTS_S) + SATURATED_S * len(new)
-        seconds += tries_left(known, programme) * SWEEP_PROBES * cell_s
-        for visit in self.visits():
-            cells = len(visit.cells) + PROBES * len(visit.searches) + visit.saturation
-            seconds += application_s + cells * cell_s
-        return seconds
+        calibrated, seconds = (known["calibration"] or {"query_sets": {}})["query_sets"], 0.0
+        new, costs = [key for key in programme.query_sets if key not in calibrated], self._without_cost()
+        if new or costs:
+            seconds += self._application_s + COST_S * len(costs) + SATURATED_S * len(new)
+        seconds += sessions_left(known, programme) * self._application_s
+        seconds += tries_left(known, programme) * SWEEP_PROBES * self._cell_s
+        return seconds + sum(self.visit_s(visit) for visit in self.visits())
+
+    def visit_s(self, visit: Visit) -> float:
+        """A forecast of the time that `visit` takes."""
+        cells = len(visit.cells) + PROBES * len(visit.searches)
+        return self._application_s + cells * self._cell_s + visit.saturation * SATURATED_S
+
+    @property
+    def _cell_s(self) -> float:
+        return self.programme.settle_s + self.programme.measure_s + CELL_OVERHEAD_S
+
+    @property
+    def _application_s(self) -> float:
+        return APPLICATION_S + self.programme.warm_up_s + WARM_UP_MORE_S
 
     # ---- what is left
 
+    def _without_cost(self) -> list[str]:
+        """Queries whose cost alone is wanted and not known."""
+        if not self.programme.costs:
+            return []
+        known = (self.store.data["calibration"] or {"queries": {}})["queries"]
+        names = dict.fromkeys(name for queries in self.programme.query_sets.values() for name in queries)
+        return [name for name in names if name not in known]
+
     def visits(self) -> Iterator[Visit]:
-        """Contender after contender within a repeat: the order that is least kind to lucky phases of the machine."""
+        """Group after group within a repeat, contender after contender within a group."""
         for repeat in range(self.programme.repeats):
             for cores in dict.fromkeys([self.cores, *(n for part in self.programme.parts for n in part.cores)]):
-                for contender in self._contenders():
-                    visit = self._visit(contender, repeat, cores)
-                    if not visit.empty:
-                        yield visit
+                for group in groups(self.programme.scenarios):
+                    yield from self._round(group, repeat, cores)
 
-    def _contenders(self) -> list[Contender]:
-        programme, found = self.programme, dict[str, Contender]()
-        lists = [part.contenders for part in programme.parts]
-        lists += [programme.capacity_contenders] if programme.capacity else []
-        for name in (name for names in [*lists, programme.saturation] for name in names):
-            settings = self.store.data["best_static"].values() if name == BEST else [name]
-            found |= {setting: find_contender(setting) for setting in settings}
-        return list(found.values())
+    def _round(self, group: list[str], repeat: int, cores: int) -> list[Visit]:
+        names = turns(self._blocks(group), repeat)
+        visits = [self._visit(find_contender(name), repeat, cores, group) for name in names]
+        if stand_between(visits) or any(self.visit_s(visit) > LONGEST_VISIT_S for visit in visits):
+            visits = [visit.only(cells=cells) for cells in (True, False) for visit in visits]
+        return [visit for visit in visits if not visit.empty]
 
-    def _visit(self, contender: Contender, repeat: int, cores: int) -> Visit:
+    def _blocks(self, group: list[str]) -> list[list[str]]:
+        """Contenders that are compared with each other. The searches come first: theirs are the longest visits."""
+        programme = self.programme
+        used = [(programme.capacity_contenders, programme.capacity)]
+        used += [(part.contenders, part.scenarios) for part in programme.parts]
+        blocks = [self._named(names, [name for name in group if name in scenarios]) for names, scenarios in used]
+        return [*blocks, list(programme.saturation)]
+
+    def _named(self, names: tuple[str, ...], scenarios: list[str]) -> list[str]:
+        """`names` in these scenarios; for the best static setting the favourites, and at the end the runners-up.
+
+        So ours, which `names` have after it, stands between those that it is compared with.
+        """
+        found = [self._candidates(scenario) for scenario in scenarios]
+        favourites, others = [n for each in found for n in each[:1]], [n for each in found for n in each[1:]]
+        named = [each for name in names if scenarios for each in (favourites if name == BEST else [name])]
+        return named + (others if BEST in names else [])
+
+    def _candidates(self, scenario: str) -> list[str]:
+        return candidates(self.store.data, self.programme, scenario)
+
+    def _visit(self, contender: Contender, repeat: int, cores: int, group: list[str]) -> Visit:
         visit = Visit(contender, repeat, cores)
         for part in self.programme.parts:
             if part.has_turn(repeat) and cores in (part.cores or (self.cores,)):
-                visit.cells += self._missing(part, contender, repeat, cores)
+                visit.cells += self._missing(part, contender, repeat, cores, group)
         if cores == self.cores:
             visit.searches = [
                 scenario
-                for scenario in self.programme.capacity
-                if self._takes_part(contender, scenario, self.programme.capacity_contenders)
+                for scenario in self.programme.searched_in(repeat)
+                if scenario in group
+                and self._takes_part(contender, scenario, self.programme.capacity_contenders)
                 and self.store.capacity(scenario, contender.name, repeat) is None
             ]
-            wanted = contender.name in self.programme.saturation
+            wanted = contender.name in self.programme.saturation and group == self._saturated_group
             visit.saturation = wanted and self.store.saturation(contender.name, repeat) is None
         return visit
 
-    def _missing(self, part: Part, contender: Contender, repeat: int, cores: int) -> list[tuple[str, str, float]]:
+    @property
+    def _saturated_set(self) -> str:
+        """The most queries: throughput at saturation is theirs."""
+        return max(self.programme.query_sets, key=len)
+
+    @property
+    def _saturated_group(self) -> list[str]:
+        """The first group with all those queries: its applications measure saturation, too."""
+        found = groups(self.programme.scenarios)
+        return next(group for group in found if SCENARIOS[group[0]].query_set == self._saturated_set)
+
+    def _missing(
+        self, part: Part, contender: Contender, repeat: int, cores: int, group: list[str]
+    ) -> list[tuple[str, str, float]]:
         return [
             (part.name, scenario, load)
             for scenario in part.scenarios
+            if scenario in group
             if self._takes_part(contender, scenario, part.contenders)
             for load in part.loads
             if not self.store.has(part.name, scenario, contender.name, load, repeat, cores)
         ]
 
     def _takes_part(self, contender: Contender, scenario: str, names: tuple[str, ...]) -> bool:
-        best = self.store.data["best_static"].get(scenario)
-        return contender.name in names or (BEST in names and contender.name == best)
+        return contender.name in names or (BEST in names and contender.name in self._candidates(scenario))
 
     # ---- doing it
 
@@ -145,17 +212,18 @@ class Judge:
         """The costs and rates that are not known yet: a programme may be widened later."""
         say, known = self.runner.say, self.store.data["calibration"] or {"query_sets": {}, "queries": {}}
         sets = {key: queries for key, queries in self.programme.query_sets.items() if key not in known["query_sets"]}
-        if not sets:
+        new = self._without_cost()
+        if not (sets or new):
             return
-        names = list(dict.fromkeys(name for queries in sets.values() for name in queries))
+        names = list(dict.fromkeys([*(name for queries in sets.values() for name in queries), *new]))
         say("calibration: warming up until batch times stop falling")
         with self.runner.application(CONTENDERS["trigger-0"]) as app:
             app.run(warm_up(calibration.easy(names, self.cores), self.programme.warm_up_s))
-            new = [name for name in names if name not in known["queries"]]
             costs = known["queries"] | calibration.query_costs(app, new, self.cores, say)
             rates = dict(known["query_sets"])
             for key, queries in sets.items():
-                rates[key] = calibration.reached_rate(app.run(calibration.saturated(queries, costs)), costs)
+                guess = calibration.first_guess(queries, costs, self.cores)
+                rates[key] = min(calibration.sustained(app, queries, guess).values())
                 say(f"load 1.0 for {key}: {rates[key]:,.0f} reports/s into each")
         self.store.data["calibration"] = {"rate": max(rates.values()), "query_sets": rates, "queries": costs}
         self.store.save()
@@ -165,7 +233,7 @@ class Judge:
         with self.runner.application(visit.contender, visit.cores) as app:
             self.runner.warm(app, SCENARIOS[first])
             for part, name, load in visit.cells:
-                found = self.runner.cell(app, SCENARIOS[name], load, part)
+                found = self.runner.cell(app, SCENARIOS[name], load, part, visit.repeat)
                 rate = self.runner.rate(SCENARIOS[name], load)
                 self.store.add(part, name, load, rate, visit.repeat, visit.cores, found)
             for name in visit.searches:
@@ -176,9 +244,11 @@ class Judge:
     def _capacity(self, app: Application, visit: Visit, scenario: Scenario) -> None:
         name = visit.contender.name
         search = CapacitySearch(self._first_load(scenario.name, name))
-        probes = self.runner.search(app, scenario, search, "capacity")
+        probes = self.runner.search(app, scenario, search, "capacity", visit.repeat)
         entry = {"scenario": scenario.name, "contender": name, "repeat": visit.repeat, "load": search.capacity}
         self.store.append("capacity", entry | {"rate": self.runner.rate(scenario, search.capacity), "probes": probes})
+        decide(self.store.data, scenario.name)
+        self.store.save()
 
     def _first_load(self, scenario: str, contender: str) -> float:
         """Where an earlier repeat ended, or the sweep, or anybody; a search that starts near its goal is short."""
@@ -190,36 +260,20 @@ class Judge:
         return max((float(entry["load"]) for entry in here), default=FIRST_LOAD)
 
     def _saturate(self, app: Application, visit: Visit) -> None:
-        known = self.store.data["calibration"]
-        key = max(known["query_sets"], key=len)
-        found = app.run(calibration.saturated(key.split("+"), known["queries"]))
-        rate = calibration.reached_rate(found, known["queries"])
+        known = self.store.data["calibration"]["query_sets"][self._saturated_set]
+        queries = calibration.sustained(app, self._saturated_set.split("+"), known)
+        rate = min(queries.values())
         self.runner.say(f"{visit.contender.title}: saturated at {rate:,.0f} reports/s into each query")
-        queries = {name: query["rows_per_s"] for name, query in found.queries.items()}
         entry = {"contender": visit.contender.name, "repeat": visit.repeat, "rows_per_s": rate, "queries": queries}
         self.store.append("saturation", entry)
 
     def _limits(self) -> None:
         """The clairvoyant scheduler on the same traffic and the measured costs."""
-        runs = [run for run in self.store.data["runs"] if run["cores"] == self.cores]
-        known = {(entry["scenario"], entry["load"]) for entry in self.store.data["limit"]}
-        for name, load in sorted({(run["scenario"], run["load"]) for run in runs} - known):
-            self.runner.say(f"clairvoyant limit of {name} at load {load:g}")
-            skip_s = self.programme.settle_s
-            rates = limit(
-                self._clairvoyant(SCENARIOS[name], load), skip_s + self.programme.measure_s + 30, skip_s=skip_s
-            )
-            self.store.append("limit", {"scenario": name, "load": load, "violation_rates": rates})
+        add_limits(self.store.data, self.cores, self._limit)
+        self.store.save()
 
-    def _clairvoyant(self, scenario: Scenario, load: float) -> list[ClairvoyantQuery]:
-        costs = self.store.data["calibration"]["queries"]
-        return [
-            ClairvoyantQuery(
-                query.name,
-                query.deadline_s,
-                costs[query.name]["fixed_s"],
-                costs[query.name]["per_row_s"],
-                parse_traffic(query.rate, self.programme.seed),
-            )
-            for query in scenario.queries(self.runner.rate(scenario, load))
-        ]
+    def _limit(self, name: str, load: float, repeats: list[int]) -> dict[str, Any]:
+        self.runner.say(f"clairvoyant limit of {name} at load {load:g}")
+        windows = {repeat: self.runner.window(repeat) for repeat in repeats}
+        rate, costs = self.runner.rate(SCENARIOS[name], load), self.store.data["calibration"]["queries"]
+        return limit_entry(SCENARIOS[name], load, rate, windows, costs)

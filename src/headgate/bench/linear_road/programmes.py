@@ -18,6 +18,14 @@ PAPERS = ("qspark-fair", "zstream-edf", "zstream-rdas", "slo-rdas")
 CELLS = ("equal-5-u", "equal-8-u", "equal-10-u")
 """zStream's cells: the three deadlines under random traffic."""
 
+REPEATED_CELL = "equal-8-u"
+"""The one in which everybody is measured in every repeat."""
+
+SCALED = ("sb-fifo", "sb-fair", "zstream-edf", "slo-edf")
+"""Who is measured with fewer cores: stock Spark, the later of the papers, and ours."""
+
+CAPACITY = ("mixed-bursty", "mixed-u", *CELLS, "equal-5-bursty", "equal-8-bursty", "equal-10-bursty")
+
 LOW, HIGH = 0.35, 0.7
 """The papers' high rate, as a load of this machine instead of those of their clusters; and what one of its cores can
 still bear."""
@@ -47,14 +55,21 @@ class Programme:
     parts: tuple[Part, ...] = ()
     capacity: tuple[str, ...] = ()
     """Scenarios whose SLO capacity is searched for."""
+    capacity_once: tuple[str, ...] = ()
+    """Those of them that are searched in the first repeat only: a search takes several minutes."""
     capacity_contenders: tuple[str, ...] = (BEST, "slo-edf")
     saturation: tuple[str, ...] = ()
     repeats: int = 3
-    measure_s: float = 45.0
-    settle_s: float = 15.0
+    measure_s: float = 60.0
+    """Whole periods of the bursts, or one window would have more of them than another."""
+    settle_s: float = 35.0
+    """Until LR1's state is full: it keeps 30 s of reports, and no vehicle reports twice before."""
     warm_up_s: float = 120.0
     """At least so long, then until batch times stop falling: a JVM's first minutes under load are not the system."""
     seed: int = 1
+    """Of the first repeat's traffic; every further repeat has the next, the same for all contenders."""
+    costs: bool = True
+    """Whether each query is measured alone: for the clairvoyant limit, and for the report."""
     sweep: tuple[str, ...] = SWEEP
     """Stock settings among which the best static one is found."""
 
@@ -68,13 +83,23 @@ class Programme:
         )
 
     def only_scenarios(self, names: tuple[str, ...]) -> Programme:
-        """Every part in these scenarios alone, where it has them."""
-        kept = [replace(part, scenarios=tuple(n for n in part.scenarios if n in names)) for part in self.parts]
+        """Every part in these scenarios alone, where it has them or the same promises under other traffic."""
+        kept = [replace(part, scenarios=self._chosen(names, part.scenarios)) for part in self.parts]
         return replace(
             self,
             parts=tuple(part for part in kept if part.scenarios),
-            capacity=tuple(name for name in self.capacity if name in names),
+            capacity=self._chosen(names, self.capacity),
         )
+
+    def _chosen(self, names: tuple[str, ...], among: tuple[str, ...]) -> tuple[str, ...]:
+        """Those `among` that are named; one that nothing here uses, such as constant traffic, stands in for its kin."""
+        promises = [SCENARIOS[name].deadlines_s for name in among]
+        strangers = [name for name in names if name not in self.scenarios and SCENARIOS[name].deadlines_s in promises]
+        return tuple(dict.fromkeys([*(name for name in among if name in names), *strangers]))
+
+    def searched_in(self, repeat: int) -> list[str]:
+        """The scenarios whose capacity is searched for in this repeat."""
+        return [name for name in self.capacity if repeat == 0 or name not in self.capacity_once]
 
     @property
     def scenarios(self) -> list[str]:
@@ -101,11 +126,13 @@ def full(cores: int) -> Programme:
             Part("mixed", ("mixed-bursty",), (0.5,), ("trigger-0", BEST, "slo-edf")),
             Part("mixed", ("mixed-bursty", "mixed-u"), (0.7, 0.8), ("slo-edf",)),
             Part("cells", CELLS, (HIGH,), PEERS),
-            Part("cells", CELLS, (HIGH,), PAPERS, repeats=1),
-            Part("modules", ("equal-8-u",), (HIGH,), ("admission-only", "scheduling-only"), repeats=1),
-            Part("scaling", ("equal-8-u",), (LOW,), ("sb-fair", "slo-edf"), tuple(sorted({1, cores})), repeats=1),
+            Part("cells", (REPEATED_CELL,), (HIGH,), PAPERS),
+            Part("cells", tuple(name for name in CELLS if name != REPEATED_CELL), (HIGH,), PAPERS, repeats=1),
+            Part("modules", (REPEATED_CELL,), (HIGH,), ("admission-only", "scheduling-only")),
+            Part("scaling", ("equal-10-u",), (LOW,), SCALED, tuple(sorted({1, cores})), repeats=1),
         ),
-        capacity=("mixed-bursty", "mixed-u", *CELLS, "equal-5-bursty", "equal-8-bursty", "equal-10-bursty"),
+        capacity=CAPACITY,
+        capacity_once=tuple(name for name in CAPACITY if name not in ("mixed-bursty", "mixed-u", REPEATED_CELL)),
         saturation=("trigger-0", "slo-edf"),
     )
 
@@ -115,6 +142,6 @@ def quick() -> Programme:
     return Programme(
         parts=(Part("mixed", ("mixed-bursty",), (0.5,), ("trigger-0", "slo-edf")),),
         repeats=1,
-        settle_s=10.0,
         warm_up_s=60.0,
+        costs=False,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from headgate.bench.linear_road import sections
-from headgate.bench.linear_road.lookup import OURS, Results, title_of
+from headgate.bench.linear_road.lookup import FEW_BATCHES, OURS, Results, title_of
 from headgate.bench.linear_road.measures import targets
 from headgate.bench.linear_road.sections import NOT_MEASURED
 from headgate.bench.linear_road.tables import (
@@ -64,8 +64,10 @@ def _targets(results: Results) -> list[Html]:
         targets_table(targets(results)),
         note(
             "A run of Headgate that was cut short counts as infinitely late, and a query that finished nothing as late "
-            "with everything. A run of the other side that was cut short counts with what it did finish, which "
-            "flatters it."
+            "with everything. Records that had no result at the end although their deadline had passed count in every "
+            "share: a quantile among them lies beyond the end of the measurement (∞), and so does a mean. The other "
+            "side counts with what it did finish, and records without a result with the least that they had waited, "
+            "which flatters it; rows in which that happened say so."
         ),
     ]
 
@@ -93,7 +95,9 @@ def _noise(results: Results) -> list[Html]:
     return [
         paragraph(
             "The same contender against itself: the highest repeat of a cell minus the lowest, for p95 latency and CPU "
-            "as a share of the median. A difference between contenders that is smaller than this says nothing."
+            "as a share of the median. A difference between contenders that is smaller than this says nothing. Each "
+            "repeat has traffic from a seed of its own, the same for all contenders, so this is the chance of the "
+            "traffic and of the machine together."
         ),
         found,
     ]
@@ -101,4 +105,11 @@ def _noise(results: Results) -> list[Html]:
 
 def _cells(results: Results) -> list[Html]:
     found = cells_table(results)
-    return [details("Every cell and query, medians over repeats", found)] if found else [paragraph(NOT_MEASURED)]
+    if not found:
+        return [paragraph(NOT_MEASURED)]
+    explained = note(
+        "∞: beyond the end of the measurement, or cut short. (max): some run had fewer than "
+        f"{FEW_BATCHES} batches, whose p95 is their maximum. CPU and records are counted over the same measured time; "
+        "a dash: results that did not count records so."
+    )
+    return [details("Every cell and query, medians over repeats", explained, found)]

@@ -9,7 +9,7 @@ from typing import Any
 
 from headgate.bench.application import Application
 from headgate.bench.linear_road.programmes import Programme
-from headgate.bench.linear_road.scenarios import Scenario
+from headgate.bench.linear_road.scenarios import Scenario, Window
 from headgate.bench.linear_road.search import CapacitySearch
 from headgate.bench.linear_road.store import Store
 from headgate.bench.plan import BenchQuery, Cell, Contender, Outcome
@@ -41,6 +41,11 @@ class Runner:
         """Reports per second into each query."""
         return float(self.store.data["calibration"]["query_sets"][scenario.query_set] * load)
 
+    def window(self, repeat: int) -> Window:
+        """What is measured of the traffic of this repeat, which is the same for all contenders."""
+        programme = self.programme
+        return Window(programme.settle_s, programme.settle_s + programme.measure_s, programme.seed + repeat)
+
     def application(self, contender: Contender, cores: int | None = None) -> Application:
         """A fresh one."""
         return Application(contender, cores, kafka=self._kafka)
@@ -51,27 +56,29 @@ class Runner:
         app.run(warm_up(scenario.queries(self.rate(scenario, WARM_UP_LOAD)), self.programme.warm_up_s))
 
     def cell(
-        self, app: Application, scenario: Scenario, load: float, what: str,
+        self, app: Application, scenario: Scenario, load: float, what: str, repeat: int,
         *, setting: Contender | None = None, give_up: bool = False,
     ) -> Outcome:  # fmt: skip
         """One measurement; `setting` has fixed triggers other than those of the application's own contender."""
-        queries = scenario.queries(self.rate(scenario, load))
+        window = self.window(repeat)
+        queries = scenario.queries(self.rate(scenario, load), window)
         if setting is not None and setting.trigger_share is not None:
             share = setting.trigger_share
             queries = tuple(replace(query, trigger_s=share * query.deadline_s) for query in queries)
         programme = self.programme
-        found = app.run(Cell(queries, programme.settle_s, programme.measure_s, programme.seed, give_up=give_up))
+        found = app.run(Cell(queries, programme.settle_s, programme.measure_s, window.seed, give_up=give_up))
         title = (setting or app.contender).title
         self.say(f"{title}: {what} {scenario.name} at load {load:.2f}: {_short(found)}")
         return found
 
     def search(
-        self, app: Application, scenario: Scenario, search: CapacitySearch, what: str, setting: Contender | None = None
-    ) -> list[dict[str, Any]]:
+        self, app: Application, scenario: Scenario, search: CapacitySearch, what: str, repeat: int,
+        setting: Contender | None = None,
+    ) -> list[dict[str, Any]]:  # fmt: skip
         """Run `search` to its end and return its probes."""
         probes: list[dict[str, Any]] = []
         while (load := search.next()) is not None:
-            found = self.cell(app, scenario, load, what, setting=setting, give_up=True)
+            found = self.cell(app, scenario, load, what, repeat, setting=setting, give_up=True)
             kept = not found.aborted and all(query["keeps_promise"] for query in found.queries.values())
             search.tell(load, kept=kept)
             query, rate = _worst(found)

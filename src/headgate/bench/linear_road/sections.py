@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headgate.bench.linear_road import figures, lookup
+from headgate.bench.linear_road import figures, lookup, tables
 from headgate.bench.linear_road.figures import PAPERS_CONTENDERS
 from headgate.bench.linear_road.lookup import OURS, TRIGGER_0, Results, Run
 from headgate.bench.linear_road.tables import claims_table, grid_table, sweep_table
@@ -24,6 +24,8 @@ PAPER_FIGURES: dict[tuple[float, str], int] = {
 
 NOT_MEASURED = "Not measured in this run."
 
+_FEW = f" (the maximum, in runs with fewer than {lookup.FEW_BATCHES} batches)"
+
 
 def tails(view: View) -> list[Html]:
     runs = [run for run in lookup.papers_cells(view.results) if run["contender"] in PAPERS_CONTENDERS]
@@ -36,14 +38,16 @@ def tails(view: View) -> list[Html]:
         return [paragraph(NOT_MEASURED)]
     intro = (
         "The maximum latency of each batch, as in zStream’s Figs. 7–12. The papers’ low and high traffic are rates on "
-        "other machines; here the lowest and the highest load of these cells stand for them."
+        "other machines; here the lowest and the highest load of these cells stand for them, and a single load for "
+        "the high one."
     )
     return [
         paragraph(intro),
         claims_table(view.results, "tail"),
         note(
             "Changes are medians over cells (from … to). “Theirs” is the paper’s rule carried out by Headgate on "
-            "today’s Spark. Curves pool all repeats. An axis that ends at three deadlines cuts off slower curves."
+            "today’s Spark. Curves pool all repeats; one that ends below 100 % had records without a result at the "
+            "end, which count as one more batch. An axis that ends at three deadlines cuts off slower curves."
         ),
         *(_tail(view, group) for group in group_by(sorted([*runs, *bursty], key=_papers_order), "load", "scenario")),
     ]
@@ -67,7 +71,7 @@ def _deadline_s(run: Run) -> float:
 
 
 def _paper_figure(results: Results, run: Run) -> str:
-    """Which figures of zStream this is; with one load only it stands for both kinds of traffic."""
+    """Which figure of zStream this is."""
     if not run["scenario"].endswith("-u"):
         return ""
     deadline_s = _deadline_s(run)
@@ -128,7 +132,9 @@ def scaling(view: View) -> list[Html]:
     loads = ", ".join(
         f"{group[0]['scenario']}, load {group[0]['load']:g}" for group in group_by(runs, "scenario", "load")
     )
-    caption = f"p95 of the maximum latency per batch, {loads}; the rate is the same with any number of cores."
+    few = any(tables.few_batches_mark([run], query) for run in runs for query in run["queries"])
+    what = f"p95 of the maximum latency per batch{_FEW if few else ''}"
+    caption = f"{what}, {loads}; the rate is the same with any number of cores."
     return [
         paragraph("zStream’s Fig. 15 adds workers; here the same machine lends more of its cores."),
         claims_table(view.results, "scaling"),
@@ -171,7 +177,13 @@ def mixed(view: View) -> list[Html]:
         )
         for group in groups
     ]  # fmt: skip
-    return [paragraph("Record latencies against each query’s own deadline (dashed)."), *drawn]
+    return [
+        paragraph(
+            "Record latencies against each query’s own deadline (dashed). A curve that ends below 100 % had records "
+            "without a result at the end."
+        ),
+        *drawn,
+    ]
 
 
 def limit(view: View) -> list[Html]:
@@ -198,7 +210,10 @@ def cpu(view: View) -> list[Html]:
     runs = lookup.runs_of(view.results, parts=["cells", "mixed"])
     if not runs:
         return [paragraph(NOT_MEASURED)]
-    caption = "CPU seconds of the whole application (JVM, Python workers, Headgate) per million finished records."
+    caption = (
+        "CPU seconds of the whole application (JVM, Python workers, Headgate) per million finished records, both "
+        "within the measured time."
+    )
     return [figures.cpu_figure(view, runs, caption)]
 
 

@@ -34,13 +34,7 @@ class Store:
         self._took_before_s = float(self.data["took_s"])
 
     def _check(self, settings: dict[str, Any]) -> None:
-        """A run that goes on must measure the same way as it began; what it measures may be widened."""
-        for key in ("measure_s", "settle_s", "seed", "source"):
-            if self.data["settings"].get(key, "trace") != settings.get(key, "trace"):
-                raise BadParameter(
-                    "--out", str(self.path.parent), f"it holds results with {key}={self.data['settings'].get(key)}",
-                    "name another folder, or the same settings to go on with it",
-                )  # fmt: skip
+        refuse_mixture(self.path.parent, _measured_alike(self.data), _measured_alike(_fresh("", settings)))
         self.data["settings"] |= settings
 
     def has(self, part: str, scenario: str, contender: str, load: float, repeat: int, cores: int) -> bool:
@@ -91,6 +85,26 @@ class Store:
             self.data["scenarios"][scenario] = {
                 "title": about.title, "traffic": about.traffic, "deadlines": about.deadlines_s,
             }  # fmt: skip
+
+
+def refuse_mixture(folder: Path, began: dict[str, Any], here: dict[str, Any]) -> None:
+    """A run that goes on must measure the same way as it began; what it measures may be widened."""
+    different = [f"{name} {began.get(name)} (now {value})" for name, value in here.items() if began.get(name) != value]
+    if different:
+        raise BadParameter(
+            "--out", str(folder), f"it holds results with {', '.join(different)}",
+            "name another folder, or go on with the same settings, versions and machine",
+        )  # fmt: skip
+
+
+def _measured_alike(data: dict[str, Any]) -> dict[str, Any]:
+    """What all runs of a folder must have in common, or their figures say nothing about each other."""
+    settings = {"source": "trace"} | data["settings"]
+    return {
+        **{name: data.get(name) for name in ("headgate", "spark")},
+        **{name: (data.get("machine") or {}).get(name) for name in ("cores", "cpu")},
+        **{name: settings.get(name) for name in ("measure_s", "settle_s", "seed", "source")},
+    }
 
 
 def _key(run: dict[str, Any]) -> tuple[Any, ...]:

@@ -215,12 +215,20 @@ def _cell_rows(results: Results) -> Iterable[Row]:
         yield from (Row([*place, query, *_figures(runs, query)], kind) for query in runs[0]["queries"])
 
 
+def few_batches_mark(runs: Sequence[Run], query: str) -> str:
+    """Says that a p95 of batches is a maximum in some of the repeats."""
+    return " (max)" if any(lookup.few_batches(run, query) for run in runs) else ""
+
+
 def _figures(runs: Sequence[Run], query: str) -> list[Text]:
-    latencies = ("p50_s", "p95_s", "p99_s", "batch_max_p95_s")
+    latencies = {"p50_s": "", "p95_s": "", "p99_s": "", "batch_max_p95_s": few_batches_mark(runs, query)}
     cpu_s = [cost for run in runs if (cost := lookup.cpu_s_per_million(run)) is not None]
     aborted = sum(bool(run.get("aborted")) for run in runs)
     return [
-        *(text.seconds(median(lookup.latency_s(run, query, key) for run in runs)) for key in latencies),
+        *(
+            text.seconds(median(lookup.latency_s(run, query, key) for run in runs)) + mark
+            for key, mark in latencies.items()
+        ),
         text.share(median(lookup.violation_rate(run, query) for run in runs)),
         text.digits(median(cpu_s)) if cpu_s and math.isfinite(median(cpu_s)) else text.NOTHING,
         join([str(len(runs)), f", {aborted} cut short" if aborted else ""]),
