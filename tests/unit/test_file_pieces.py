@@ -16,7 +16,7 @@ import pytest
 from fsspec.exceptions import FSTimeoutError
 
 from headgate.sources.files.config import FilesConfig
-from headgate.sources.files.pieces import LEAST_BYTES, Piece, cut
+from headgate.sources.files.pieces import LEAST_BYTES, Piece, cut, spread
 from headgate.sources.files.reader import FileRangeReader, UnreadableFile
 from headgate.sources.files.segments import FileEntry
 
@@ -235,3 +235,19 @@ def test_good_files_leave_nothing_behind(tmp_path: Path) -> None:
 def test_a_piece_is_known_by_its_file_and_bytes() -> None:
     titles = [Piece("/data/in/a.json").title, Piece("/data/a.json", 0, 9).title, Piece("a.json", 9).title]
     assert titles == ["a.json", "a.json[0:9]", "a.json[9:]"]
+
+
+class TestSpread:
+    def test_longest_first_to_the_least_loaded(self) -> None:
+        mib = 1 << 20
+        shares = spread([(Piece(f"{i}"), size * mib) for i, size in enumerate((3, 5, 4, 2))], 2)
+        assert [[piece.path for piece in share] for share in shares] == [["1", "3"], ["0", "2"]]
+
+    def test_opening_many_small_files_counts_too(self) -> None:
+        sizes = [1 << 20] + [10] * 100
+        shares = spread([(Piece(f"{i}"), size) for i, size in enumerate(sizes)], 2)
+        assert [len(share) for share in shares] == [35, 66]
+
+    def test_no_share_is_empty(self) -> None:
+        assert len(spread([(Piece("a"), 1)], 8)) == 1
+        assert spread([], 8) == []

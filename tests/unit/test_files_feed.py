@@ -1,26 +1,18 @@
 from __future__ import annotations
 
-import gzip
 import os
 import uuid
 
 import fsspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from headgate.errors import BadParameter, StateError
 from headgate.sources.feed import Pending
 from headgate.sources.files import listing as file_listing
-from headgate.sources.files import rows as file_rows
-from headgate.sources.files.config import FilesConfig
 from headgate.sources.files.feed import FileRangeReader, FilesFeed, arrived_s
 from headgate.sources.files.listing import LocalListing, listing_of
 from headgate.sources.files.log import FileLog
-from headgate.sources.files.pieces import Piece, spread
-from headgate.sources.files.refused import HARMLESS, REFUSED
-from headgate.sources.files.rows import RowEstimator
-from headgate.sources.files.segments import FileEntry
 
 START = {"files": 0}
 LINE = b'{"a":1234}\n'
@@ -413,161 +405,3 @@ class TestUnchangedFolder:
         folder.put("a")
         self.look(listing, folder, 99.0, 102.0, known)
         return listing, known
-
-
-class TestRows:
-    def test_of_text_go_by_the_bytes_of_those_measured(self, tmp_path):
-        estimator = RowEstimator(fsspec.filesystem("file"), "csv", lambda: 0.0)
-        files = [entry(tmp_path, i, b"x" * 9 + b"\n", rows) for i, rows in enumerate((100, 100, 7, 100_000))]
-        assert estimator.rows_of(files) == [100, 100, 7, pytest.approx(100_000, rel=0.001)]
-
-    def test_follow_longer_lines(self, tmp_path):
-        estimator = RowEstimator(fsspec.filesystem("file"), "json", lambda: 0.0)
-        estimator.rows_of([entry(tmp_path, i, b"x" * 9 + b"\n", 100) for i in range(4)])
-        longer = [entry(tmp_path, 10 + i, b"x" * 99 + b"\n", 100) for i in range(file_rows.RESAMPLE_AFTER_FILES)]
-        for _ in range(20):
-            estimated = estimator.rows_of(longer)
-        assert estimated[0] == pytest.approx(100, rel=0.02)
-
-    def test_of_packed_text(self, tmp_path):
-        data = gzip.compress(b"".join(b"%d,some text\n" % i for i in range(20_000)))
-        path = tmp_path / "a.csv.gz"
-        path.write_bytes(data)
-        file = FileEntry(0, str(path), len(data), 0.0, 0.0)
-        assert RowEstimator(fsspec.filesystem("file"), "csv").rows_of([file])[0] == pytest.approx(20_000, rel=0.5)
-
-    def test_of_parquet_are_exact_and_at_least_one(self, tmp_path):
-        files = [parquet(tmp_path, i, rows) for i, rows in enumerate((3, 0, 5000))]
-        assert RowEstimator(fsspec.filesystem("file"), "parquet", lambda: 0.0).rows_of(files) == [3, 1, 5000]
-
-    def test_of_a_flood_of_parquet_are_estimated(self, tmp_path):
-        ticks = iter(range(1000))
-        files = [parquet(tmp_path, i, 1000) for i in range(10)]
-        reads: list[str] = []
-        fs = fsspec.filesystem("file")
-        estimator = RowEstimator(_Spy(fs, reads), "parquet", lambda: next(ticks) * file_rows.FOOTERS_BUDGET_S / 3)
-        assert estimator.rows_of(files) == [pytest.approx(1000, rel=0.05)] * 10
-        assert len(reads) == 3
-
-    def test_of_unreadable_files_are_guessed(self, tmp_path):
-        gone = FileEntry(0, str(tmp_path / "gone"), 1000, 0.0, 0.0)
-        for file_format in ("json", "parquet"):
-            assert RowEstimator(fsspec.filesystem("file"), file_format).rows_of([gone]) == [10]
-
-
-class _Spy:
-    def __init__(self, fs, reads):
-        self.fs, self.reads = fs, reads
-
-    def open(self, path, *args):
-        self.reads.append(path)
-        return self.fs.open(path, *args)
-
-
-def entry(folder, number, line, rows):
-    path = folder / f"{number}"
-    path.write_bytes(line * rows)
-    return FileEntry(number, str(path), path.stat().st_size, 0.0, 0.0)
-
-
-def parquet(folder, number, rows):
-    path = folder / f"{number}.parquet"
-    pq.write_table(pa.table({"a": list(range(rows))}), path)
-    return FileEntry(number, str(path), path.stat().st_size, 0.0, 0.0)
-
-
-class TestSpread:
-    def test_longest_first_to_the_least_loaded(self):
-        mib = 1 << 20
-        shares = spread([(Piece(f"{i}"), size * mib) for i, size in enumerate((3, 5, 4, 2))], 2)
-        assert [[piece.path for piece in share] for share in shares] == [["1", "3"], ["0", "2"]]
-
-    def test_opening_many_small_files_counts_too(self):
-        sizes = [1 << 20] + [10] * 100
-        shares = spread([(Piece(f"{i}"), size) for i, size in enumerate(sizes)], 2)
-        assert [len(share) for share in shares] == [35, 66]
-
-    def test_no_share_is_empty(self):
-        assert len(spread([(Piece("a"), 1)], 8)) == 1
-        assert spread([], 8) == []
-
-
-class TestConfig:
-    def test_reads_names_in_any_case_and_leaves_others_alone(self):
-        config = FilesConfig.parse(
-            {
-                "PATH": "/in",
-                "fileformat": "CSV",
-                "maxFilesPerTrigger": "7",
-                "POLLINTERVAL": "1s",
-                "delimiter": "\\t",
-                "Header": "True",
-                "timeZone": "Europe/Berlin",
-                "deadline": "5s",
-            }
-        )
-        assert config == FilesConfig("/in", "csv", 7, "modified", 1.0, True, "\t", "Europe/Berlin")
-
-    @pytest.mark.parametrize(
-        ("name", "value"),
-        [
-            ("path", " "),
-            ("fileFormat", "orc"),
-            ("fileFormat", None),
-            ("maxFilesPerTrigger", "0"),
-            ("maxFilesPerTrigger", "many"),
-            ("arrival", "created"),
-            ("pollInterval", "soon"),
-            ("header", "yes"),
-            ("sep", "||"),
-            ("sep", ""),
-            ("sep", '"'),
-            ("quote", "''"),
-            ("escape", "\n"),
-            ("enforceSchema", "perhaps"),
-            ("pathGlobFilter", "day=1/*"),
-            ("maxBytesPerTrigger", "1g"),
-            ("timeZone", "Mars/Olympus"),
-        ],
-    )
-    def test_names_what_is_wrong(self, name, value):
-        options = {"path": "/in", "fileFormat": "csv", name: value}
-        with pytest.raises(BadParameter) as caught:
-            FilesConfig.parse({key: each for key, each in options.items() if each is not None})
-        assert caught.value.parameter == name
-
-    @pytest.mark.parametrize("name", REFUSED)
-    def test_refuses_what_it_would_ignore(self, name):
-        with pytest.raises(BadParameter) as caught:
-            FilesConfig.parse({"path": "/in", "fileFormat": "csv", name.lower(): "something"})
-        assert (caught.value.parameter, caught.value.remedy) == (name, REFUSED[name])
-
-    @pytest.mark.parametrize(("name", "value"), HARMLESS.items())
-    def test_takes_what_it_does_anyway(self, name, value):
-        plain = {"path": "/in", "fileFormat": "csv"}
-        assert FilesConfig.parse({**plain, name: value.upper()}) == FilesConfig.parse(plain)
-
-    def test_a_mode_that_hides_bad_records_has_a_remedy(self):
-        for mode in ("PERMISSIVE", "DROPMALFORMED"):
-            with pytest.raises(BadParameter, match=f"mode='{mode}'.*badRecordsPath"):
-                FilesConfig.parse({"path": "/in", "fileFormat": "csv", "mode": mode})
-
-    def test_two_limits_at_once_are_refused_as_in_spark(self):
-        limits = {"maxFilesPerTrigger": "1", "maxBytesPerTrigger": "1"}
-        with pytest.raises(BadParameter, match=r"maxBytesPerTrigger=1: .*leave one out"):
-            FilesConfig.parse({"path": "/in", "fileFormat": "csv", **limits})
-
-    @pytest.mark.parametrize(
-        ("spark", "ours"),
-        [
-            ("GMT", "UTC"),
-            ("Z", "UTC"),
-            ("Etc/UTC", "UTC"),
-            ("+02:00", "+02:00"),
-            ("GMT+2", "+02:00"),
-            ("UTC-09:30", "-09:30"),
-            ("Europe/Berlin", "Europe/Berlin"),
-        ],
-    )
-    def test_takes_time_zones_as_sessions_have_them(self, spark, ours):
-        assert FilesConfig.parse({"path": "/in", "fileFormat": "csv", "timeZone": spark}).time_zone == ours

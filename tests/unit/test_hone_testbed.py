@@ -17,9 +17,10 @@ from headgate.bench.hone.checkpoint import committed_ends, read_batches
 from headgate.bench.hone.experiment import FILE, Experiment
 from headgate.bench.hone.feeder import in_order
 from headgate.bench.hone.latency import Batches, feeder_lag, figures, largest_backlog, latencies_s
-from headgate.bench.hone.programme import CONTENDERS, MAIN, Programme, in_turn, middle
+from headgate.bench.hone.programme import CONTENDERS, MAIN, Programme, middle
 from headgate.bench.hone.report import write_report
 from headgate.bench.hone.sentences import sentences, word
+from headgate.bench.linear_road.order import turns
 from headgate.bench.linear_road.store import machine
 from headgate.cli import bench_hone
 from headgate.errors import BadParameter, HeadgateError
@@ -249,7 +250,7 @@ def test_contenders_take_turns_and_all_meet_in_every_setting() -> None:
     assert len(settings) == 4 * 3 + 3
     assert len(runs) == len(set(runs)) == 2 * len(settings) * len(CONTENDERS)
     assert {runs[5 * k][2].name for k in range(len(settings))} == set(CONTENDERS)  # everybody begins at times
-    assert in_turn("abc", 0) == ["a", "b", "c"] and in_turn("abc", 1) == ["a", "c", "b"]
+    assert turns(["abc"], 0) == ["a", "b", "c"] and turns(["abc"], 1) == ["a", "c", "b"]
     assert middle([1.05, 0.85, 0.95]) == 0.95
 
 

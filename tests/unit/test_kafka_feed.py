@@ -65,7 +65,7 @@ def test_positions_are_given_for_all_partitions() -> None:
 
 def from_latest(cluster: MemoryCluster, folder: str, brokers: str = "b:9092") -> KafkaFeed:
     config = KafkaConfig.parse({"kafka.bootstrap.servers": brokers, "subscribe": "a"})
-    return KafkaFeed(config, cluster, FileMemory(folder, "a, latest"))
+    return KafkaFeed(config, cluster, FileMemory(folder, "a, latest", cluster.identity))
 
 
 @pytest.fixture(params=["disk", "memory"])

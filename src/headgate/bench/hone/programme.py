@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from headgate.bench.hone.skew import BURSTS, CATCH_UP, EVEN, HOT
+from headgate.bench.linear_road.order import turns
 
 SHUFFLE, PARTIAL_KEY = "shuffle", "partial-key"
 
@@ -95,18 +96,11 @@ class Programme:
         """Repeat by repeat; contenders take turns, and who begins changes every time."""
         for repeat in range(self.repeats):
             for number, setting in enumerate(self.settings()):
-                for name in in_turn(self.contenders, repeat + number):
+                for name in turns([self.contenders], repeat + number):
                     yield repeat, setting, CONTENDERS[name]
 
 
 QUICK = Programme((EVEN, CATCH_UP), (0.95,), (), ("lbf", "proportional", "spark"), repeats=1)
-
-
-def in_turn(names: Sequence[str], turn: int) -> list[str]:
-    """The same names, beginning with another; every other time backwards."""
-    first = turn % len(names)
-    order = [*names[first:], *names[:first]]
-    return order if turn % 2 == 0 else order[::-1]
 
 
 def middle(loads: Sequence[float]) -> float:

@@ -42,9 +42,6 @@ class DataLost(HeadgateError, RuntimeError):
 class Cluster(Protocol):
     """The port that the feed stands on; tests have one in memory."""
 
-    def identity(self) -> str:
-        """The cluster's own name for itself, which stays when other brokers of it are named."""
-
     def partitions(self) -> set[Partition]:
         """Those that the subscription means, now."""
 
@@ -74,6 +71,7 @@ class Broker:
             self._admin = AdminClient(client_settings(config.settings) | {"error_cb": self._refusal.note})
 
     def identity(self) -> str:
+        """The cluster's own name for itself, which stays when other brokers of it are named."""
         return self._patiently("ask for the cluster's name", lambda: str(self._metadata().cluster_id))
 
     def partitions(self) -> set[Partition]:

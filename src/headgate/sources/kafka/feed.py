@@ -94,10 +94,10 @@ class KafkaFeed:
 
     def initial(self, now_s: float) -> Offset:
         """Remembered, once known: Spark asks again when it runs a first batch a second time."""
-        found = self._memory.recall(self._cluster.identity)
+        found = self._memory.recall()
         if found is None:
             found = self._first_positions(self._config.beginning)
-            self._memory.keep(self._cluster.identity, found)
+            self._memory.keep(found)
         return to_offset(found)
 
     def _first_positions(self, beginning: Beginning) -> Positions:
@@ -168,7 +168,7 @@ class KafkaFeed:
 
     def forget(self, end: Offset) -> None:
         # Spark says so when the offsets of the batch after this one are in its log: it begins there from now on.
-        self._memory.forget(self._cluster.identity)
+        self._memory.forget()
         for partition, position in from_offset(end).items():
             self._curves[partition].forget(position)
 

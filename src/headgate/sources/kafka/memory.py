@@ -15,18 +15,15 @@ from typing import Protocol
 from headgate.errors import StateError
 from headgate.sources.kafka.positions import Positions, from_offset, to_offset
 
-Identity = Callable[[], str]
-"""Asks a cluster for its name, the same whichever of its brokers are named; only asked where it matters."""
-
 
 class BeginningMemory(Protocol):
-    """Remembers one set of positions of a cluster."""
+    """Remembers one set of positions."""
 
-    def recall(self, cluster: Identity) -> Positions | None: ...
+    def recall(self) -> Positions | None: ...
 
-    def keep(self, cluster: Identity, positions: Positions) -> None: ...
+    def keep(self, positions: Positions) -> None: ...
 
-    def forget(self, cluster: Identity) -> None:
+    def forget(self) -> None:
         """Nobody will ask again. Comes after every batch, so it must be cheap but for the first time."""
 
 
@@ -36,13 +33,13 @@ class ForgetfulMemory:
     def __init__(self) -> None:
         self._positions: Positions | None = None
 
-    def recall(self, cluster: Identity) -> Positions | None:
+    def recall(self) -> Positions | None:
         return self._positions
 
-    def keep(self, cluster: Identity, positions: Positions) -> None:
+    def keep(self, positions: Positions) -> None:
         self._positions = positions
 
-    def forget(self, cluster: Identity) -> None:
+    def forget(self) -> None:
         self._positions = None
 
 
@@ -50,18 +47,20 @@ class FileMemory:
     """A small JSON file on any filesystem of fsspec.
 
     `what` tells apart those that share a folder, as the cluster does: a query may join topics of one name of two.
+    :param cluster: asks for the cluster's name, the same whichever of its brokers are named; only called if needed.
     """
 
-    def __init__(self, folder: str, what: str) -> None:
+    def __init__(self, folder: str, what: str, cluster: Callable[[], str]) -> None:
         from fsspec.core import url_to_fs
 
         self._fs, self._folder = url_to_fs(folder)
         self._what = what
+        self._cluster = cluster
         self._name: str | None = None
         self._forgotten = False
 
-    def recall(self, cluster: Identity) -> Positions | None:
-        path = self._path(cluster)
+    def recall(self) -> Positions | None:
+        path = self._path()
         try:
             return from_offset(json.loads(self._fs.cat_file(path)))
         except FileNotFoundError:
@@ -69,11 +68,11 @@ class FileMemory:
         except ValueError as error:
             raise StateError(f"{path}: not a Kafka position ({error}); delete it to begin anew") from error
 
-    def keep(self, cluster: Identity, positions: Positions) -> None:
+    def keep(self, positions: Positions) -> None:
         """Under a temporary name first: half a file is worse than none."""
         from fsspec.implementations.local import LocalFileSystem
 
-        path, data = self._path(cluster), json.dumps(to_offset(positions)).encode()
+        path, data = self._path(), json.dumps(to_offset(positions)).encode()
         if isinstance(self._fs, LocalFileSystem):
             from headgate.state.stores.folder import FolderStore
 
@@ -83,20 +82,20 @@ class FileMemory:
         self._fs.pipe_file(path + ".tmp", data)
         self._fs.mv(path + ".tmp", path)
 
-    def forget(self, cluster: Identity) -> None:
+    def forget(self) -> None:
         """What cannot be removed now is tried again after the next batch: a query does not end for that."""
         if self._forgotten:
             return
         try:
-            self._fs.rm_file(self._path(cluster))
+            self._fs.rm_file(self._path())
         except FileNotFoundError:
             pass
         except OSError:
             return
         self._forgotten = True
 
-    def _path(self, cluster: Identity) -> str:
+    def _path(self) -> str:
         if self._name is None:
-            title = json.dumps([self._what, cluster()])
+            title = json.dumps([self._what, self._cluster()])
             self._name = f"kafka-{hashlib.sha256(title.encode()).hexdigest()[:12]}.json"
         return f"{self._folder}/{self._name}"

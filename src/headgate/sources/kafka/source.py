@@ -6,7 +6,7 @@ hg.readStream.format("headgate-kafka").option("kafka.bootstrap.servers", "host:9
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.types import StructType
@@ -85,13 +85,14 @@ class KafkaReader(GatedReader):
 
         sizes = RecordSizes(Sampler(self._config)) if self._config.backlog_unit == "bytes" else None
         deadline_s = None if self._gate is None else self._gate.deadline_s
-        memory = self._memory(self._state_location or state_dir)
-        return KafkaFeed(self._config, Broker(self._config), memory, sizes, deadline_s)
+        broker = Broker(self._config)
+        memory = self._memory(self._state_location or state_dir, broker.identity)
+        return KafkaFeed(self._config, broker, memory, sizes, deadline_s)
 
     def parts_of(self, share: Range) -> list[str]:
         return [str(Slice(*each)) for each in share["slices"]]
 
-    def _memory(self, folder: str | None) -> BeginningMemory:
+    def _memory(self, folder: str | None, cluster: Callable[[], str]) -> BeginningMemory:
         """Sources of one query that read the same topics begin at the same place: they may share a file."""
         if folder is None and self._config.beginning.moves:
             raise BadParameter(
@@ -100,4 +101,4 @@ class KafkaReader(GatedReader):
             )  # fmt: skip
         if folder is None:
             return ForgetfulMemory()
-        return FileMemory(folder, json.dumps([str(self._config.subscription), str(self._config.beginning)]))
+        return FileMemory(folder, json.dumps([str(self._config.subscription), str(self._config.beginning)]), cluster)
