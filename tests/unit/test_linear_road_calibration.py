@@ -56,6 +56,11 @@ def test_a_query_that_keeps_state_is_measured_when_it_is_full() -> None:
     assert calibration.alone("alerts", 8_000)[0].settle_s < 35
 
 
+def test_cheap_rows_are_many() -> None:
+    assert calibration.alone("alerts", 8_000)[0].queries[0].rate == "B(40000)"
+    assert calibration.alone("lr2", 8_000)[0].queries[0].rate == "B(8000)"
+
+
 def test_two_batch_sizes_give_the_two_parts_of_the_cost() -> None:
     cost = costs_of(Machine(SMALL, STEADY))["lr1"]
     assert cost["per_row_s"] == pytest.approx(0.6 / 24_000)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from headgate.bench.gauge import Gauge
 from headgate.bench.linear_road import runner as running
 from headgate.bench.linear_road.judge import LONGEST_VISIT_S, Judge
 from headgate.bench.linear_road.programmes import BEST, PAPERS, Part, Programme, full, quick
@@ -40,8 +41,11 @@ class Instant:
     started: list[tuple[str, int | None]] = []  # noqa: RUF012 - shared on purpose: one list for all applications
     cells: list[tuple[str, Cell]] = []  # noqa: RUF012 - the same
 
-    def __init__(self, contender: Contender, cores: int | None = None, kafka: str | None = None) -> None:
+    def __init__(
+        self, contender: Contender, cores: int | None = None, kafka: str | None = None, gauge: Any = None
+    ) -> None:
         self.contender = contender
+        self.gauge = gauge
         self.started.append((contender.name, cores))
 
     def __enter__(self) -> Instant:
@@ -53,21 +57,26 @@ class Instant:
     def run(self, cell: Cell) -> Outcome:
         self.cells.append((self.contender.name, cell))
         return Outcome(
-            self.contender.name, self.contender.title, 10.0, 60.0, {q.name: self._found(cell, q) for q in cell.queries}
-        )
+            self.contender.name, self.contender.title, 10.0, 60.0, {q.name: self._found(cell, q) for q in cell.queries},
+            slowness=self.slowness,
+        )  # fmt: skip
+
+    @property
+    def slowness(self) -> float:
+        return self.gauge.now if self.gauge is not None else 1.0
 
     def _found(self, cell: Cell, query: Any) -> dict[str, Any]:
         if cell.rows is not None:
-            return {"rows": cell.rows, "done_s": cell.rows / 10_000}
+            return {"rows": cell.rows, "done_s": self.slowness * cell.rows / 10_000}
         rate = realised_rate(query.rate, Window(cell.settle_s, cell.settle_s + cell.measure_s, cell.seed))
         share = self.contender.trigger_share if query.trigger_s is None else query.trigger_s / query.deadline_s
         most = 9_000 if share is None else 6_000 if share == 0.25 and self.contender.mode == "FAIR" else 4_000
         most = 2_000 if share == 0.5 else most
-        late = 0.0 if rate <= 1.001 * most else 0.5
+        late = 0.0 if self.slowness * rate <= 1.001 * most else 0.5
         rows = int(rate * (query.trigger_s or 1.0))
         return {
             "violation_rate": late, "keeps_promise": not late, "rows": rows,
-            "batch_times": [(rows, 0.2 + 2e-5 * rows)] * 9,
+            "batch_times": [(rows, self.slowness * (0.2 + 2e-5 * rows))] * 9,
         }  # fmt: skip
 
 
@@ -88,7 +97,7 @@ def test_contenders_take_turns_and_every_turn_is_a_fresh_application(tmp_path: P
     judge(tmp_path).run()
     calibration, fair, fifo, *turns = [name for name, _ in instant]
     assert (calibration, fair, fifo) == ("trigger-0", "trigger-0", "static-0-fifo")
-    assert turns == ["static-0.25-fair", "slo-edf", "trigger-0", "static-0.25-fair", "trigger-0", "slo-edf"]
+    assert turns == ["static-0.25-fair", "slo-edf", "trigger-0", "trigger-0", "static-0.25-fair", "slo-edf"]
 
 
 def test_a_repeat_has_the_same_traffic_for_all_and_another_repeat_other_traffic(
@@ -145,12 +154,46 @@ def test_the_limit_is_made_again_when_repeats_are_added(tmp_path: Path, instant:
 def test_the_sweep_finds_the_best_setting_and_the_search_our_capacity(tmp_path: Path, instant: list[Any]) -> None:
     judged = judge(tmp_path)
     judged.run()
-    assert judged.store.data["static_candidates"] == {"mixed-u": ["static-0.25-fair", "trigger-0"]}
+    assert judged.store.data["static_candidates"] == {"mixed-u": ["static-0.25-fair"]}
     assert judged.store.data["best_static"] == {"mixed-u": "static-0.25-fair"}
     found = {(e["contender"], e["repeat"]): e["rate"] for e in judged.store.data["capacity"]}
     assert found["slo-edf", 1] == pytest.approx(9_000, rel=0.08)
     assert found["static-0.25-fair", 1] == pytest.approx(6_000, rel=0.08)
-    assert found["trigger-0", 1] == pytest.approx(4_000, rel=0.08)
+    lost = [entry for entry in judged.store.data["sweep"] if not entry["load"]]
+    assert {entry["contender"] for entry in lost} == {"static-0-fifo", "static-0.25-fifo"}
+    assert all(len(entry["probes"]) == 1 for entry in lost)
+
+
+class Flickering:
+    """A gauge of a machine whose speed changes from one look to the next; for a while, its reading lags behind."""
+
+    reference_s: float | None = None
+
+    def __init__(self) -> None:
+        self.now = 1.0
+        self._looks = 0
+
+    def lately(self) -> float:
+        before, self._looks = self.now, self._looks + 1
+        self.now = 1.6 if self._looks % 5 > 2 else 1.05
+        return before
+
+    def mean_s(self, since_s: float, until_s: float) -> float:
+        return 0.004
+
+
+def test_a_machine_that_changes_its_speed_has_the_same_loads_and_capacities(tmp_path: Path, instant: list[Any]) -> None:
+    store = Store(tmp_path, "headgate bench linear-road", SETTINGS)
+    Judge(PROGRAMME, store, 2, lambda *_: None, gauge=cast(Gauge, Flickering())).run()
+    assert store.data["loop_s"] == 0.004
+    assert store.data["calibration"]["query_sets"] == {"alerts+lr1+lr2+lr3": pytest.approx(10_000)}
+    assert store.data["calibration"]["queries"]["lr1"]["per_row_s"] == pytest.approx(2e-5)
+    assert [entry["rows_per_s"] for entry in store.data["saturation"]] == [pytest.approx(10_000)] * 2
+    found = {(entry["contender"], entry["repeat"]): entry["rate"] for entry in store.data["capacity"]}
+    assert found["slo-edf", 0] == pytest.approx(9_000, rel=0.08)
+    assert found["static-0.25-fair", 1] == pytest.approx(6_000, rel=0.08)
+    for run in store.data["runs"]:
+        assert run["load_met"] == pytest.approx(run["rate"] * run["slowness"] / 10_000)
 
 
 def test_fine_searches_correct_the_sweep(tmp_path: Path, instant: list[Any]) -> None:
@@ -171,17 +214,15 @@ def test_scenarios_that_are_searched_once_are_not_searched_in_later_repeats(tmp_
     assert found == {("mixed-u", 0), ("mixed-u", 1), ("mixed-bursty", 0)}
 
 
-def test_a_setting_that_is_far_behind_is_not_tried_again_with_the_same_queries(
-    tmp_path: Path, instant: list[Any]
-) -> None:
-    settings = ("trigger-0", "static-0.25-fair", "static-0.5-fair")
+def test_known_queries_are_tried_again_with_the_best_kind_of_session_alone(tmp_path: Path, instant: list[Any]) -> None:
+    settings = ("trigger-0", "static-0.25-fair", "static-0.25-fifo", "static-0.25-fair-plain")
     judged = judge(tmp_path, Programme(capacity=("mixed-u", "mixed-bursty", "equal-5-u"), repeats=1, sweep=settings))
     assert judged.remaining_s() > 0
     judged.run()
     tried = {(entry["scenario"], entry["contender"]) for entry in judged.store.data["sweep"]}
     everything = {(name, setting) for name in ("mixed-u", "mixed-bursty", "equal-5-u") for setting in settings}
-    assert everything - tried == {("mixed-bursty", "static-0.5-fair")}
-    assert set(judged.store.data["best_static"].values()) == {"static-0.25-fair"}
+    assert everything - tried == {("mixed-bursty", "static-0.25-fifo")}
+    assert set(judged.store.data["best_static"].values()) <= {"static-0.25-fair", "static-0.25-fair-plain"}
 
 
 def test_what_was_interrupted_goes_on_where_it_stopped(tmp_path: Path, instant: list[Any]) -> None:
@@ -191,7 +232,7 @@ def test_what_was_interrupted_goes_on_where_it_stopped(tmp_path: Path, instant: 
     again = judge(tmp_path)
     assert again.remaining_s() > 0
     again.run()
-    assert [name for name, _ in instant[before:]] == ["static-0.25-fair", "trigger-0", "slo-edf"]
+    assert [name for name, _ in instant[before:]] == ["trigger-0", "static-0.25-fair", "slo-edf"]
     assert again.remaining_s() == 0
     done = len(instant)
     judge(tmp_path).run()
@@ -283,8 +324,8 @@ def test_nobody_keeps_the_machine_for_long(tmp_path: Path) -> None:
     visits = list(judged.visits())
     assert max(judged.visit_s(visit) for visit in visits) <= 1.15 * LONGEST_VISIT_S
     assert apart_s(judged, "slo-edf", "sb-fair") <= 1.15 * LONGEST_VISIT_S
-    assert apart_s(judged, "slo-edf", SWEEP[-1]) <= 1.15 * LONGEST_VISIT_S
-    assert apart_s(judged, "slo-edf", SWEEP[-2]) <= 1.15 * LONGEST_VISIT_S
+    for candidate in SWEEP[1:3]:
+        assert apart_s(judged, "slo-edf", candidate) <= 1.15 * LONGEST_VISIT_S
 
 
 def test_a_long_visit_is_two_rounds(tmp_path: Path) -> None:
@@ -309,7 +350,7 @@ def test_every_trigger_is_tried_with_both_schedulers_on_the_same_slots() -> None
     settings = [find_contender(name) for name in SWEEP]
     spare = {(setting.trigger_share, setting.mode) for setting in settings if not setting.plain_slots}
     assert spare == {(share, mode) for share in (0, 0.25, 0.5) for mode in ("FAIR", "FIFO")}
-    assert {setting.mode for setting in settings if setting.plain_slots} == {"FAIR", "FIFO"}
+    assert any(setting.plain_slots for setting in settings)
 
 
 def test_static_settings_have_one_name_each() -> None:

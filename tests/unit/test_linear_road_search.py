@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.bench.linear_road.search import HIGHEST, LOWEST, CapacitySearch
+from headgate.bench.linear_road.search import HIGHEST, LOWEST, MOST_PROBES, CapacitySearch
 
 
 def searched(true_capacity: float, start: float) -> CapacitySearch:
     search = CapacitySearch(start)
     while (load := search.next()) is not None:
-        assert load not in search.probes
+        assert load not in [probed for probed, _ in search.probes]
         search.tell(load, kept=load <= true_capacity)
     return search
 
@@ -19,18 +19,58 @@ def searched(true_capacity: float, start: float) -> CapacitySearch:
 @pytest.mark.parametrize("start", [0.3, 0.5, 0.9])
 def test_it_comes_within_its_precision(true_capacity: float, start: float) -> None:
     found = searched(true_capacity, start)
-    assert true_capacity / found.precision <= found.capacity <= true_capacity
-    assert len(found.probes) <= 13
+    assert true_capacity / found.precision <= found.capacity <= true_capacity * found.precision
+    assert found.kept <= true_capacity
+    assert len(found.probes) <= MOST_PROBES
 
 
 def test_one_that_starts_near_its_goal_is_short() -> None:
     assert len(searched(0.5, 0.48).probes) <= 5
 
 
+def test_who_does_not_keep_what_another_has_kept_is_out_at_once() -> None:
+    search = CapacitySearch(0.45, bar=0.45)
+    search.tell(0.45, kept=False)
+    assert search.next() is None
+    assert search.lost and search.capacity == 0.0
+
+
+def test_a_machine_that_got_slow_meanwhile_does_not_put_one_out() -> None:
+    search = CapacitySearch(0.45, bar=0.45)
+    search.tell(0.6, kept=False)  # a third more than was asked for
+    assert not search.lost
+    assert search.next() == 0.45
+
+
+def test_who_keeps_it_goes_on_upwards() -> None:
+    search = CapacitySearch(0.45, stride=1.35, precision=1.35, bar=0.45)
+    search.tell(0.45, kept=True)
+    assert search.next() == pytest.approx(0.45 * 1.35)
+    search.tell(0.45 * 1.35, kept=False)
+    assert search.next() is None
+    assert not search.lost and search.kept == 0.45
+
+
+def test_one_probe_that_contradicts_the_others_does_not_decide() -> None:
+    search = CapacitySearch(0.4)
+    for load, kept in ((0.4, True), (0.45, False), (0.47, True), (0.5, True), (0.53, False)):
+        search.tell(load, kept=kept)
+    assert (search.kept, search.broken) == (0.5, 0.53)
+    assert 0.5 < search.capacity < 0.53
+
+
+def test_steps_of_the_precision_end_with_the_first_change() -> None:
+    search = CapacitySearch(0.5, stride=1.07)
+    search.tell(0.5, kept=True)
+    search.tell(0.5 * 1.07, kept=False)
+    assert search.next() is None
+    assert search.kept == 0.5
+
+
 def test_nothing_can_be_kept() -> None:
     found = searched(0.0, 0.5)
     assert found.capacity == 0.0
-    assert min(found.probes) >= LOWEST
+    assert min(load for load, _ in found.probes) >= LOWEST
 
 
 def test_everything_can_be_kept() -> None:

@@ -22,13 +22,13 @@ def searched(data: dict[str, Any], contender: str, *loads: float) -> None:
     data["capacity"] += [{"scenario": "mixed-u", "contender": contender, "load": load} for load in loads]
 
 
-def test_who_is_within_a_stride_of_the_winner_is_a_candidate_but_only_two() -> None:
-    data = swept(("trigger-0", 0.45 / 1.35, 0.0), ("static-0.25-fair", 0.45, 0.002), ("static-0.5-fair", 0.45, 0.001))
+def test_who_kept_the_highest_load_is_a_candidate_the_least_late_first_but_only_two() -> None:
+    data = swept(("trigger-0", 0.0, 0.1), ("static-0.25-fair", 0.45, 0.002), ("static-0.5-fair", 0.45, 0.001))
     assert sweep._ranked(data, "mixed-u") == ["static-0.5-fair", "static-0.25-fair"]
-    data = swept(("trigger-0", 0.45 / 1.35, 0.0), ("static-0.25-fair", 0.45, 0.002), ("static-0.5-fair", 0.2, 0.0))
-    assert sweep._ranked(data, "mixed-u") == ["static-0.25-fair", "trigger-0"]
-    data = swept(("trigger-0", 0.45 / 1.35**2, 0.0), ("static-0.25-fair", 0.45, 0.002))
+    data = swept(("trigger-0", 0.45, 0.0), ("static-0.25-fair", 0.6, 0.002), ("static-0.5-fair", 0.0, 0.05))
     assert sweep._ranked(data, "mixed-u") == ["static-0.25-fair"]
+    data = swept(*((name, 0.45, 0.0) for name in PROGRAMME.sweep))
+    assert len(sweep._ranked(data, "mixed-u")) == sweep.CANDIDATES
 
 
 def test_the_fine_searches_decide() -> None:

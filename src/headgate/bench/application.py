@@ -9,10 +9,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
 
+from headgate.bench.gauge import Gauge
 from headgate.bench.plan import Cell, Contender, Outcome
 from headgate.errors import HeadgateError
 
@@ -23,10 +24,20 @@ class Application:
     """A fresh process for one contender; ``with Application(contender) as app: app.run(cell)``."""
 
     def __init__(
-        self, contender: Contender, cores: int | None = None, *, show: bool = False, kafka: str | None = None
+        self,
+        contender: Contender,
+        cores: int | None = None,
+        *,
+        show: bool = False,
+        kafka: str | None = None,
+        gauge: Gauge | None = None,
     ) -> None:
-        """`kafka` is a broker's address: reports then come from a topic instead of the trace source."""
+        """`kafka` is a broker's address: reports then come from a topic instead of the trace source.
+
+        With a `gauge`, outcomes tell how fast the machine was.
+        """
         self.contender = contender
+        self._gauge = gauge
         self._kafka = kafka
         self._cores = cores
         self._show = show
@@ -49,7 +60,11 @@ class Application:
                     f"the run of {self.contender.title} ended with code {process.returncode}:\n{self._last_words()}"
                 )
             time.sleep(_LOOK_S)
-        return Outcome(**json.loads(answer.read_text()))
+        found = Outcome(**json.loads(answer.read_text()))
+        if self._gauge is None:
+            return found
+        slowness = self._gauge.slowness(found.began_at_s, found.began_at_s + found.measured_s)
+        return replace(found, slowness=slowness)
 
     def _start(self) -> subprocess.Popen[str]:
         setting = Path(self._folder.name) / "contender.json"

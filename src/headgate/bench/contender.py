@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 
     from headgate.bench.kafka.flow import KafkaFlow
 
-DRAIN_S = 5.0
-"""Beyond a query's deadline, how long to wait for the records that arrived within the measured time."""
+DRAIN_DEADLINES, DRAIN_S = 2, 5.0
+"""How long to wait for the results of what arrived within the measured time: a peer whose trigger is the deadline waits
+one deadline until its batch begins, and the batch may take another."""
 
 _LOOK_S = 0.2
 """How often to look whether all rows are done: small beside the minute and more that this takes."""
@@ -90,7 +91,7 @@ class Bench:
         begun_at_s |= self._first_arrivals_s()
         done_rows = self._rows()
         self.hg.recorder.reset()
-        begin = self._reading()
+        begin, begin_at_s = self._reading(), time.time()
         broken = self._pause(cell.measure_s, f"{cell.title} measuring,", cell if cell.give_up else None)
         end, end_at_s = self._reading(), time.time()
         self.phase = f"{cell.title} waiting for the last records"
@@ -111,7 +112,7 @@ class Bench:
             window = {"rows_in_window": end.rows.get(name, 0) - begin.rows.get(name, 0)}
             queries[name] = summary.to_json() | self._more(summary, left, waited_s) | window
         spent = end.cpu_s - begin.cpu_s, end.at_s - begin.at_s
-        return Outcome(self.contender.name, self.contender.title, *spent, queries, aborted=broken)
+        return Outcome(self.contender.name, self.contender.title, *spent, queries, broken, begin_at_s)
 
     def _work_off(self, cell: Cell, rows: int) -> Outcome:
         """Wait until every query has done `rows` records; what has not by the end of the cell has no ``done_s``."""
@@ -126,7 +127,8 @@ class Bench:
         done_s = {name: at_s - first_at_s for name, at_s in done_at_s.items()}
         counts = self._rows()
         queries = {q.name: {"rows": counts.get(q.name, 0), "done_s": done_s.get(q.name)} for q in cell.queries}
-        return Outcome(self.contender.name, self.contender.title, cpu_s, ended_at_s - first_at_s, queries)
+        took_s = ended_at_s - first_at_s
+        return Outcome(self.contender.name, self.contender.title, cpu_s, took_s, queries, began_at_s=first_at_s)
 
     def _start(self, cell: Cell, query: BenchQuery) -> None:
         spec = QUERIES[query.name]
@@ -219,7 +221,7 @@ class Bench:
     def _drain(self, cell: Cell, end_at_s: float) -> None:
         """Records that arrived within the measured time but have no result yet count too: wait for their batch."""
         for query in cell.queries:
-            give_up_s = end_at_s + query.deadline_s + DRAIN_S
+            give_up_s = end_at_s + DRAIN_DEADLINES * query.deadline_s + DRAIN_S
             while time.time() < give_up_s and not self._done_since(query.name, end_at_s):
                 time.sleep(0.1)
 

@@ -78,10 +78,24 @@ class Outcome:
     """Per query: the summary of :class:`headgate.metrics.summary.QuerySummary`, and its CDFs."""
     aborted: bool = False
     """Whether it was ended early because a promise was broken."""
+    began_at_s: float = 0.0
+    """When the measured time began, by the wall clock."""
+    slowness: float = 1.0
+    """How many times longer everything took meanwhile than at the speed of the calibration; 1 if nobody looked."""
 
     @property
     def rows(self) -> int:
         return sum(int(query["rows"]) for query in self.queries.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A cell that was run. The machine's speed is known only afterwards, and with it what load the rate was."""
+
+    found: Outcome
+    rate: float
+    """Reports per second into each query."""
+    load: float
 
 
 HEADGATE = Contender("headgate", "Headgate", "slo", "edf")

@@ -45,6 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> Any:
+    from headgate.bench.gauge import Gauge
     from headgate.bench.kafka.broker import source
     from headgate.bench.linear_road.judge import Judge
     from headgate.bench.linear_road.report import write_report
@@ -67,8 +68,8 @@ def run(parsed: argparse.Namespace) -> Any:
         judge = Judge(programme, store, local_cores(), progress)
         print(f"{', '.join(programme.scenarios)}: about {minutes(judge.remaining_s())}")
         return None
-    with source(parsed.source) as kafka:
-        Judge(programme, store, local_cores(), progress, kafka).run()
+    with source(parsed.source) as kafka, Gauge() as gauge:
+        Judge(programme, store, local_cores(), progress, kafka, gauge).run()
     report = write_report(store.data, store.path.parent / "report.html")
     print(f"results: {store.path}\nreport:  {report}", file=sys.stderr)
     return store.data

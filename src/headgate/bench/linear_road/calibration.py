@@ -5,6 +5,8 @@ under stock Spark (FAIR, trigger 0); the rate is the amount over the time from t
 has done all of it. Light queries end first and leave the cores to the heavy one, as a steady common rate would have it:
 what each query reaches while all are overloaded is the schedulers' choice, and the heavy one gets far less.
 
+Rates and costs are those at one speed of the machine: each measurement is put right by the slowness of its minutes.
+
 Costs are measured at a steady density of events and with full state: a backlog replayed at once would keep far less
 of it than real time, and so does a query that has just begun.
 """
@@ -33,7 +35,8 @@ _ALONE_S = (12.0, 36.0)
 """Seconds to measure with each trigger: enough batches, and one that is cut off at either end."""
 
 _STATELESS = ("alerts",)
-_STATELESS_SETTLE_S = 6.0
+_STATELESS_SETTLE_S, _STATELESS_TIMES = 6.0, 5
+"""No state to fill; and its rows cost so little that only many of them show it."""
 
 _TRIES = 3
 """Of a cost that cannot be believed, and of a rate that the traffic or the cell's end has limited."""
@@ -73,7 +76,7 @@ def query_costs(app: Application, queries: Sequence[str], cores: int, say: Calla
 
 def _cost(app: Application, name: str, rate: int, say: Callable[[str], None]) -> dict[str, Any]:
     for _ in range(_TRIES):
-        small, large = (app.run(cell).queries[name]["batch_times"] for cell in alone(name, rate))
+        small, large = (_batch_times(app.run(cell), name) for cell in alone(name, rate))
         problem = doubt(small, large)
         if problem is None:
             return _fit(small, large)
@@ -81,9 +84,14 @@ def _cost(app: Application, name: str, rate: int, say: Callable[[str], None]) ->
     raise HeadgateError(f"what {name} costs cannot be measured: {problem}; does something else run on this machine?")
 
 
+def _batch_times(found: Outcome, name: str) -> list[tuple[int, float]]:
+    return [(rows, seconds / found.slowness) for rows, seconds in found.queries[name]["batch_times"]]
+
+
 def alone(name: str, rate: int) -> list[Cell]:
     """A cell for each trigger; measured once the state is full."""
     settle_s = _STATELESS_SETTLE_S if name in _STATELESS else FULL_STATE_S
+    rate *= _STATELESS_TIMES if name in _STATELESS else 1
     return [
         Cell((BenchQuery(name, _RELAXED_S, f"B({rate})", trigger_s=trigger_s),), settle_s, measure_s)
         for trigger_s, measure_s in zip(TRIGGERS_S, _ALONE_S, strict=True)
@@ -153,7 +161,10 @@ def better_guess(cell: Cell, found: Outcome) -> float | None:
 
 
 def sustained(app: Application, queries: Sequence[str], guess: float) -> dict[str, float]:
-    """The rate that each of `queries` has reached with the common work; the least is the highest common rate."""
+    """The rate that each of `queries` has reached with the common work; the least is the highest common rate.
+
+    `guess` is what the machine may do at its present speed, the rates are at that of the reference.
+    """
     for _ in range(_TRIES):
         cell = common_work(queries, guess)
         found = app.run(cell)
@@ -162,4 +173,4 @@ def sustained(app: Application, queries: Sequence[str], guess: float) -> dict[st
             break
         guess = better
     assert cell.rows is not None
-    return reached_rates(found, cell.rows)
+    return {name: rate * found.slowness for name, rate in reached_rates(found, cell.rows).items()}

@@ -7,12 +7,14 @@ the same again in another order and with other traffic: changes of the machine h
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
 from headgate.bench.application import Application
+from headgate.bench.gauge import Gauge
 from headgate.bench.linear_road import calibration
 from headgate.bench.linear_road.limits import add_limits, limit_entry
 from headgate.bench.linear_road.order import groups, turns
@@ -21,7 +23,7 @@ from headgate.bench.linear_road.runner import Runner, Tell, warm_up
 from headgate.bench.linear_road.scenarios import CONTENDERS, SCENARIOS, Scenario, find_contender
 from headgate.bench.linear_road.search import CapacitySearch
 from headgate.bench.linear_road.store import Store
-from headgate.bench.linear_road.sweep import candidates, decide, sessions_left, sweep, tries_left
+from headgate.bench.linear_road.sweep import candidates, decide, probes_left, sessions_left, sweep
 from headgate.bench.plan import Contender
 
 APPLICATION_S = 15.0
@@ -36,9 +38,12 @@ WARM_UP_MORE_S = 30.0
 COST_S, SATURATED_S = 120.0, calibration.WORK_S + 25.0
 """Calibration: a query alone, and one set of queries together."""
 
-SWEEP_PROBES = 2.0
-PROBES = 3.5
-"""A search takes about so many full cells: it needs more, but half of them end early."""
+PROBES, LATER_PROBES = 3.5, 2.0
+"""A search takes about so many full cells, the first of a contender and those of later repeats, which begin where it
+ended: it needs more, but half of them end early."""
+
+NEAR_STRIDE = 1.07
+"""The steps of such a later search."""
 
 LONGEST_VISIT_S = 20 * 60.0
 """If a contender needs longer for a group, cells and searches are two rounds: what is compared should be near. Three
@@ -80,11 +85,21 @@ def stand_between(visits: Sequence[Visit]) -> bool:
 class Judge:
     """Runs a programme into a store; what the store has already is not run again."""
 
-    def __init__(self, programme: Programme, store: Store, cores: int, tell: Tell, kafka: str | None = None) -> None:
+    def __init__(
+        self,
+        programme: Programme,
+        store: Store,
+        cores: int,
+        tell: Tell,
+        kafka: str | None = None,
+        gauge: Gauge | None = None,
+    ) -> None:
         self.programme = programme
         self.store = store
         self.cores = cores
-        self.runner = Runner(programme, store, tell, self.remaining_s, kafka)
+        self.runner = Runner(programme, store, tell, self.remaining_s, kafka, gauge)
+        if gauge is not None:
+            gauge.reference_s = store.data.get("loop_s")
 
     def run(self) -> None:
         """Everything that is missing."""
@@ -102,12 +117,12 @@ class Judge:
         if new or costs:
             seconds += self._application_s + COST_S * len(costs) + SATURATED_S * len(new)
         seconds += sessions_left(known, programme) * self._application_s
-        seconds += tries_left(known, programme) * SWEEP_PROBES * self._cell_s
+        seconds += probes_left(known, programme) * self._cell_s
         return seconds + sum(self.visit_s(visit) for visit in self.visits())
 
     def visit_s(self, visit: Visit) -> float:
         """A forecast of the time that `visit` takes."""
-        cells = len(visit.cells) + PROBES * len(visit.searches)
+        cells = len(visit.cells) + (LATER_PROBES if visit.repeat else PROBES) * len(visit.searches)
         return self._application_s + cells * self._cell_s + visit.saturation * SATURATED_S
 
     @property
@@ -218,24 +233,31 @@ class Judge:
         names = list(dict.fromkeys([*(name for queries in sets.values() for name in queries), *new]))
         say("calibration: warming up until batch times stop falling")
         with self.runner.application(CONTENDERS["trigger-0"]) as app:
+            begun_at_s = time.time()
             app.run(warm_up(calibration.easy(names, self.cores), self.programme.warm_up_s))
+            self._take_reference(begun_at_s)
             costs = known["queries"] | calibration.query_costs(app, new, self.cores, say)
             rates = dict(known["query_sets"])
             for key, queries in sets.items():
                 guess = calibration.first_guess(queries, costs, self.cores)
-                rates[key] = min(calibration.sustained(app, queries, guess).values())
+                rates[key] = min(calibration.sustained(app, queries, guess / self.runner.slowness()).values())
                 say(f"load 1.0 for {key}: {rates[key]:,.0f} reports/s into each")
         self.store.data["calibration"] = {"rate": max(rates.values()), "query_sets": rates, "queries": costs}
         self.store.save()
+
+    def _take_reference(self, since_s: float) -> None:
+        """The machine's speed of this time, with queries running, is what all others are told in."""
+        gauge = self.runner.gauge
+        if gauge is not None and gauge.reference_s is None:
+            gauge.reference_s = self.store.data["loop_s"] = gauge.mean_s(since_s, time.time())
 
     def _attend(self, visit: Visit) -> None:
         first = visit.cells[0][1] if visit.cells else (visit.searches or self.programme.scenarios)[0]
         with self.runner.application(visit.contender, visit.cores) as app:
             self.runner.warm(app, SCENARIOS[first])
             for part, name, load in visit.cells:
-                found = self.runner.cell(app, SCENARIOS[name], load, part, visit.repeat)
-                rate = self.runner.rate(SCENARIOS[name], load)
-                self.store.add(part, name, load, rate, visit.repeat, visit.cores, found)
+                measured = self.runner.cell(app, SCENARIOS[name], load, part, visit.repeat)
+                self.store.add(part, name, load, measured, visit.repeat, visit.cores)
             for name in visit.searches:
                 self._capacity(app, visit, SCENARIOS[name])
             if visit.saturation:  # last: a JVM that was overwhelmed is slower for minutes
@@ -243,25 +265,28 @@ class Judge:
 
     def _capacity(self, app: Application, visit: Visit, scenario: Scenario) -> None:
         name = visit.contender.name
-        search = CapacitySearch(self._first_load(scenario.name, name))
+        search = self._new_search(scenario.name, name)
         probes = self.runner.search(app, scenario, search, "capacity", visit.repeat)
         entry = {"scenario": scenario.name, "contender": name, "repeat": visit.repeat, "load": search.capacity}
         self.store.append("capacity", entry | {"rate": self.runner.rate(scenario, search.capacity), "probes": probes})
         decide(self.store.data, scenario.name)
         self.store.save()
 
-    def _first_load(self, scenario: str, contender: str) -> float:
-        """Where an earlier repeat ended, or the sweep, or anybody; a search that starts near its goal is short."""
-        known = [entry for kind in ("capacity", "sweep") for entry in self.store.data[kind] if entry["load"] > 0]
-        here = [entry for entry in known if entry["scenario"] == scenario]
-        own = [entry["load"] for entry in here if entry["contender"] == contender]
+    def _new_search(self, scenario: str, contender: str) -> CapacitySearch:
+        """It begins where earlier repeats ended, or the sweep, or anybody: near its goal, it is short."""
+        searched, swept = (
+            [entry for entry in self.store.data[kind] if entry["scenario"] == scenario and entry["load"] > 0]
+            for kind in ("capacity", "sweep")
+        )
+        own = [float(entry["load"]) for entry in searched if entry["contender"] == contender]
         if own:
-            return float(median(own))
-        return max((float(entry["load"]) for entry in here), default=FIRST_LOAD)
+            return CapacitySearch(median(own), stride=NEAR_STRIDE)
+        theirs = [entry for entry in swept if entry["contender"] == contender] or [*searched, *swept]
+        return CapacitySearch(max((float(entry["load"]) for entry in theirs), default=FIRST_LOAD))
 
     def _saturate(self, app: Application, visit: Visit) -> None:
         known = self.store.data["calibration"]["query_sets"][self._saturated_set]
-        queries = calibration.sustained(app, self._saturated_set.split("+"), known)
+        queries = calibration.sustained(app, self._saturated_set.split("+"), known / self.runner.slowness())
         rate = min(queries.values())
         self.runner.say(f"{visit.contender.title}: saturated at {rate:,.0f} reports/s into each query")
         entry = {"contender": visit.contender.name, "repeat": visit.repeat, "rows_per_s": rate, "queries": queries}

@@ -150,9 +150,17 @@ def rows_in_window(run: Run) -> int | None:
 
 
 def cpu_s_per_million(run: Run) -> float | None:
-    """CPU seconds for a million finished records, all queries together, both within the measured time."""
+    """CPU seconds for a million finished records, all queries together, both within the measured time.
+
+    At the calibration's speed of the machine: on slower cores the same work takes more CPU seconds.
+    """
     rows = rows_in_window(run)
-    return run["cpu_s"] / rows * 1e6 if rows else None
+    return run["cpu_s"] / slowness(run) / rows * 1e6 if rows else None
+
+
+def slowness(run: Run) -> float:
+    """Of the machine while the run was measured; 1 for results that did not look."""
+    return float(run.get("slowness") or 1.0)
 
 
 def rows_per_s(run: Run) -> float | None:

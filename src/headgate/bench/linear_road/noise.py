@@ -53,6 +53,15 @@ def _noise(contender: str, cells: Sequence[list[Run]]) -> Noise:
     )
 
 
+def speeds(results: Results) -> tuple[float, float, float] | None:
+    """The machine's slowness over all runs and probes: lowest, median, highest."""
+    runs = [run for run in results.get("runs") or [] if "slowness" in run]
+    searches = [entry for kind in ("sweep", "capacity") for entry in results.get(kind) or []]
+    probes = [probe for entry in searches for probe in entry.get("probes") or [] if "slowness" in probe]
+    found = [float(each["slowness"]) for each in (*runs, *probes)]
+    return (min(found), median(found), max(found)) if found else None
+
+
 def spread(values: Sequence[float | None]) -> float | None:
     """Highest minus lowest; nothing with fewer than two figures, or where one is infinite (a run that broke down)."""
     known = [value for value in values if value is not None]

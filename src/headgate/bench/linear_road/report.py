@@ -7,6 +7,7 @@ from pathlib import Path
 from headgate.bench.linear_road import sections
 from headgate.bench.linear_road.lookup import FEW_BATCHES, OURS, Results, title_of
 from headgate.bench.linear_road.measures import targets
+from headgate.bench.linear_road.noise import speeds
 from headgate.bench.linear_road.sections import NOT_MEASURED
 from headgate.bench.linear_road.tables import (
     calibration_table,
@@ -91,8 +92,10 @@ def _what(results: Results) -> list[Html]:
 def _noise(results: Results) -> list[Html]:
     found = noise_table(results)
     if not found:
-        return [paragraph("No cell was measured more than once: differences in this report may be chance.")]
+        alone = "No cell was measured more than once: differences in this report may be chance."
+        return [paragraph(alone), *_speeds(results)]
     return [
+        *_speeds(results),
         paragraph(
             "The same contender against itself: the highest repeat of a cell minus the lowest, for p95 latency and CPU "
             "as a share of the median. A difference between contenders that is smaller than this says nothing. Each "
@@ -100,6 +103,21 @@ def _noise(results: Results) -> list[Html]:
             "traffic and of the machine together."
         ),
         found,
+    ]
+
+
+def _speeds(results: Results) -> list[Html]:
+    found = speeds(results)
+    if found is None:
+        return []
+    lowest, middle, highest = found
+    return [
+        paragraph(
+            "The machine itself: a little loop on each core, twice a second, took "
+            f"{lowest:.2f} to {highest:.2f} times as long (median {middle:.2f}) during single measurements as during "
+            "the calibration. A load is a share of what the machine could do at its speed in those minutes, and CPU "
+            "seconds are told at the calibration’s speed; latencies are as measured."
+        )
     ]
 
 

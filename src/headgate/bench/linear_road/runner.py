@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from headgate.bench.application import Application
+from headgate.bench.gauge import Gauge
 from headgate.bench.linear_road.programmes import Programme
 from headgate.bench.linear_road.scenarios import Scenario, Window
 from headgate.bench.linear_road.search import CapacitySearch
 from headgate.bench.linear_road.store import Store
-from headgate.bench.plan import BenchQuery, Cell, Contender, Outcome
+from headgate.bench.plan import BenchQuery, Cell, Contender, Measured, Outcome
 
 WARM_UP_LOAD = 0.5
 
@@ -24,10 +25,17 @@ class Runner:
     """Runs cells at loads of the calibrated machine and says what they found."""
 
     def __init__(
-        self, programme: Programme, store: Store, tell: Tell, left_s: Callable[[], float], kafka: str | None = None
+        self,
+        programme: Programme,
+        store: Store,
+        tell: Tell,
+        left_s: Callable[[], float],
+        kafka: str | None = None,
+        gauge: Gauge | None = None,
     ) -> None:
-        """`kafka` is a broker's address, if reports go through one."""
+        """`kafka` is a broker's address, if reports go through one; without a `gauge` the machine's speed is 1."""
         self._kafka = kafka
+        self.gauge = gauge
         self.programme = programme
         self.store = store
         self._tell = tell
@@ -38,8 +46,12 @@ class Runner:
         self._tell(text, time.monotonic() - self._begun_s, self._left_s())
 
     def rate(self, scenario: Scenario, load: float) -> float:
-        """Reports per second into each query."""
+        """Reports per second into each query, for the machine at the calibration's speed."""
         return float(self.store.data["calibration"]["query_sets"][scenario.query_set] * load)
+
+    def slowness(self) -> float:
+        """Of the machine, lately."""
+        return self.gauge.lately() if self.gauge is not None else 1.0
 
     def window(self, repeat: int) -> Window:
         """What is measured of the traffic of this repeat, which is the same for all contenders."""
@@ -48,28 +60,31 @@ class Runner:
 
     def application(self, contender: Contender, cores: int | None = None) -> Application:
         """A fresh one."""
-        return Application(contender, cores, kafka=self._kafka)
+        return Application(contender, cores, kafka=self._kafka, gauge=self.gauge)
 
     def warm(self, app: Application, scenario: Scenario) -> None:
         """Let the JVM get as fast as it gets, on the queries that it will run."""
         self.say(f"{app.contender.title}: warming up until batch times stop falling")
-        app.run(warm_up(scenario.queries(self.rate(scenario, WARM_UP_LOAD)), self.programme.warm_up_s))
+        rate = self.rate(scenario, WARM_UP_LOAD) / self.slowness()
+        app.run(warm_up(scenario.queries(rate), self.programme.warm_up_s))
 
     def cell(
         self, app: Application, scenario: Scenario, load: float, what: str, repeat: int,
         *, setting: Contender | None = None, give_up: bool = False,
-    ) -> Outcome:  # fmt: skip
+    ) -> Measured:  # fmt: skip
         """One measurement; `setting` has fixed triggers other than those of the application's own contender."""
-        window = self.window(repeat)
-        queries = scenario.queries(self.rate(scenario, load), window)
+        window, expected = self.window(repeat), self.slowness()
+        rate = self.rate(scenario, load) / expected
+        queries = scenario.queries(rate, window)
         if setting is not None and setting.trigger_share is not None:
             share = setting.trigger_share
             queries = tuple(replace(query, trigger_s=share * query.deadline_s) for query in queries)
         programme = self.programme
         found = app.run(Cell(queries, programme.settle_s, programme.measure_s, window.seed, give_up=give_up))
+        measured = Measured(found, rate, load * found.slowness / expected)
         title = (setting or app.contender).title
-        self.say(f"{title}: {what} {scenario.name} at load {load:.2f}: {_short(found)}")
-        return found
+        self.say(f"{title}: {what} {scenario.name} at load {measured.load:.2f}: {_short(found)}")
+        return measured
 
     def search(
         self, app: Application, scenario: Scenario, search: CapacitySearch, what: str, repeat: int,
@@ -78,11 +93,13 @@ class Runner:
         """Run `search` to its end and return its probes."""
         probes: list[dict[str, Any]] = []
         while (load := search.next()) is not None:
-            found = self.cell(app, scenario, load, what, repeat, setting=setting, give_up=True)
+            measured = self.cell(app, scenario, load, what, repeat, setting=setting, give_up=True)
+            found = measured.found
             kept = not found.aborted and all(query["keeps_promise"] for query in found.queries.values())
-            search.tell(load, kept=kept)
-            query, rate = _worst(found)
-            probes.append({"load": load, "kept": kept, "worst_query": query, "worst_violation_rate": rate})
+            search.tell(measured.load, kept=kept)
+            query, late = _worst(found)
+            probe = {"load": measured.load, "rate": measured.rate, "slowness": found.slowness, "kept": kept}
+            probes.append(probe | {"worst_query": query, "worst_violation_rate": late})
         return probes
 
 
@@ -99,4 +116,5 @@ def _worst(found: Outcome) -> tuple[str, float]:
 def _short(found: Outcome) -> str:
     late = ", ".join(f"{name} {query['violation_rate']:.1%}" for name, query in found.queries.items())
     broken = "; ended early: a promise was broken" if found.aborted else ""
-    return f"late {late}; {found.cpu_s / max(found.measured_s, 1e-9):.2f} cores busy{broken}"
+    busy = found.cpu_s / max(found.measured_s, 1e-9)
+    return f"late {late}; {busy:.2f} cores busy; slowness {found.slowness:.2f}{broken}"

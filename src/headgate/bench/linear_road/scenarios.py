@@ -116,14 +116,13 @@ CONTENDERS = {
 }
 
 SWEEP = (
-    "trigger-0",
-    "static-0-fifo",
-    *(f"static-{share:g}-{mode}" for mode in ("fair", "fifo") for share in (0.25, 0.5)),
-    *(f"static-0.25-{mode}-plain" for mode in ("fair", "fifo")),
+    *("trigger-0", "static-0.25-fair", "static-0.5-fair"),
+    *("static-0-fifo", "static-0.25-fifo", "static-0.5-fifo"),
+    "static-0.25-fair-plain",
 )
 """What an expert would try: every fixed trigger (shares of each query's deadline; 0 is Spark's default) with FAIR and
-with FIFO, all with slots to spare as Headgate's session has them; and one trigger with a slot per core, which tells
-what the slots do. The papers' choice, the whole deadline, is measured in the cells: half of its records are late by
+with FIFO, all with slots to spare as Headgate's session has them; and one with a slot per core, which tells what the
+slots do. The papers' choice, the whole deadline, is measured in the cells: half of its records are late by
 design."""
 
 

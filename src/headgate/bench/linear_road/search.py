@@ -5,45 +5,89 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-LOWEST, HIGHEST = 0.05, 2.0
-"""Loads beyond which the search gives up: nobody reaches twice the capacity, and below 5 % nothing is learned."""
+LOWEST, HIGHEST = 0.05, 3.0
+"""Loads beyond which the search gives up: nobody reaches thrice the capacity, and below 5 % nothing is learned."""
+
+NEAR_ENOUGH = 1.1
+"""A load that was met is never quite the one that was asked for: so far above the bar, breaking it still counts."""
+
+MOST_PROBES = 13
 
 
 @dataclass(slots=True)
 class CapacitySearch:
-    """Steps of `stride` until a kept and a broken load are known, then bisection until they lie within `precision`."""
+    """Steps of `stride` until a kept and a broken load are known, then bisection until they lie within `precision`.
+
+    The load that is met depends on the machine's speed meanwhile and may contradict what was seen before; then the
+    boundary that fewest probes contradict counts.
+    """
 
     start: float
     stride: float = 1.25
     precision: float = 1.07
     """Finer steps would measure chance: from one run to the next a machine's capacity changes by more."""
-    kept: float | None = None
-    broken: float | None = None
-    probes: list[float] = field(default_factory=list)
+    bar: float | None = None
+    """A load that another has kept: who does not keep it, either, has lost, and its capacity is not looked for."""
+    probes: list[tuple[float, bool]] = field(default_factory=list)
+    """Loads that were met, and whether all promises were kept."""
 
     def next(self) -> float | None:
         """The load to try, or None at the end."""
-        if self.kept is None and self.broken is None:
+        if len(self.probes) >= MOST_PROBES:
+            return None
+        kept, broken = self._boundary()
+        if kept is None and broken is None:
             return self.start
-        if self.broken is None:
-            assert self.kept is not None
-            return self._within(self.kept * self.stride)
-        if self.kept is None:
-            return self._within(self.broken / self.stride)
-        return None if self.broken / self.kept <= self.precision else math.sqrt(self.kept * self.broken)
+        if broken is None:
+            assert kept is not None
+            return self._within(kept * self.stride)
+        if kept is None:
+            return self._lower(broken)
+        return None if broken / kept <= 1.001 * self.precision else math.sqrt(kept * broken)
 
     def tell(self, load: float, *, kept: bool) -> None:
         """What happened at `load`."""
-        self.probes.append(load)
-        if kept:
-            self.kept = load if self.kept is None else max(self.kept, load)
-        else:
-            self.broken = load if self.broken is None else min(self.broken, load)
+        self.probes.append((load, kept))
+
+    @property
+    def kept(self) -> float:
+        """The load just below the boundary; 0 if none was kept."""
+        return self._boundary()[0] or 0.0
+
+    @property
+    def broken(self) -> float | None:
+        """The load just above it, if one is known."""
+        return self._boundary()[1]
+
+    @property
+    def lost(self) -> bool:
+        """Whether the bar was not reached."""
+        kept, broken = self._boundary()
+        return self.bar is not None and kept is None and broken is not None and broken <= NEAR_ENOUGH * self.bar
 
     @property
     def capacity(self) -> float:
-        """The highest load that was kept; 0 if none was."""
-        return self.kept or 0.0
+        """The middle between the kept and the broken load; the kept one if nothing broke, 0 if nothing was kept."""
+        kept, broken = self._boundary()
+        if kept is None:
+            return 0.0
+        return kept if broken is None else math.sqrt(kept * broken)
+
+    def _boundary(self) -> tuple[float | None, float | None]:
+        """The neighbouring loads between which fewest probes contradict the boundary; in doubt the lower."""
+        found = sorted(self.probes)
+
+        def contradictions(place: int) -> int:
+            return sum(not kept for _, kept in found[:place]) + sum(kept for _, kept in found[place:])
+
+        place = min(range(len(found) + 1), key=contradictions)
+        below = found[place - 1][0] if place else None
+        return below, found[place][0] if place < len(found) else None
+
+    def _lower(self, broken: float) -> float | None:
+        if self.lost:
+            return None
+        return self.bar if self.bar is not None else self._within(broken / self.stride)
 
     def _within(self, load: float) -> float | None:
         return load if LOWEST <= load <= HIGHEST else None

@@ -14,7 +14,7 @@ from typing import Any
 
 from headgate._version import __version__
 from headgate.bench.linear_road.scenarios import SCENARIOS, find_contender
-from headgate.bench.plan import Outcome
+from headgate.bench.plan import Measured
 from headgate.engine.session import local_cores
 from headgate.errors import BadParameter
 
@@ -41,9 +41,11 @@ class Store:
         wanted = (part, scenario, contender, round(load, 4), repeat, cores)
         return any(_key(run) == wanted for run in self.data["runs"])
 
-    def add(self, part: str, scenario: str, load: float, rate: float, repeat: int, cores: int, found: Outcome) -> None:
-        """Keep one run."""
-        run = asdict(found) | {"part": part, "scenario": scenario, "load": load, "rate": rate, "repeat": repeat}
+    def add(self, part: str, scenario: str, load: float, measured: Measured, repeat: int, cores: int) -> None:
+        """Keep one run; `load` is the one that was asked for."""
+        found = measured.found
+        run = asdict(found) | {"part": part, "scenario": scenario, "load": load, "repeat": repeat}
+        run |= {"rate": measured.rate, "load_met": measured.load}
         del run["title"]
         for query in run["queries"].values():
             query.pop("batch_times", None)

@@ -1,4 +1,9 @@
-"""What an expert would choose: the fixed triggers and the scheduler with the highest SLO capacity, per scenario."""
+"""What an expert would choose: the fixed triggers and the scheduler with the highest SLO capacity, per scenario.
+
+A race: each setting begins at the highest load that another has kept. Who breaks it there is behind and out, who keeps
+it goes on upwards. Where the queries are known from another scenario only the triggers are tried again: how long a
+batch may wait depends on deadlines and traffic, but which scheduler and slots suit the queries does not.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +21,18 @@ START, STRIDE = 0.45, 1.35
 """A coarse search: it need only find the candidates, which are searched again, finely, turn by turn with ours."""
 
 CANDIDATES = 2
-"""At most so many settings of a scenario are searched finely: those within one stride of the best, which a noisy probe
-may have put in the wrong order. Three would cost hours."""
+"""At most so many settings of a scenario are searched finely: those that kept the highest of the coarse loads."""
 
-FURTHER_SHARE = 0.6
-"""Of the settings, about so many are worth trying in further scenarios of the same queries: for the forecast."""
-
-WORTH_TRYING = 0.65
-"""A setting that carried less than this share of the best one's load is not tried again in other scenarios of the same
-queries. A guess that saves hours: one that is far behind in one scenario should not win in another."""
+FIRST_PROBES, FURTHER_PROBES = 2.5, 0.8
+"""Whole cells that a coarse search takes, about: of a scenario's first setting, and of one that most often breaks the
+load that another has kept, and is cut short."""
 
 
 def sweep(runner: Runner) -> None:
     """Find the candidates for the best static setting of every scenario that needs one and has none yet."""
     data, programme = runner.store.data, runner.programme
     missing = _missing(data, programme)
-    first = [name for name in missing if _first_of_its_queries(name, programme)]
+    first = [name for name in missing if _is_first(data, programme, name)]
     for scenarios in (first, [name for name in missing if name not in first]):
         _try(runner, [(name, setting) for name in scenarios for setting in _untried(data, programme, name)])
         for scenario in scenarios:
@@ -47,8 +48,8 @@ def candidates(data: dict[str, Any], programme: Programme, scenario: str) -> lis
     found = data.get("static_candidates", {}).get(scenario)
     if found is None and scenario in data["best_static"]:
         found = [data["best_static"][scenario]]  # chosen by hand
-    if found is None:  # before the sweep, for a forecast: any settings will do
-        found = programme.sweep[-CANDIDATES:] if scenario in programme.needs_sweep else []
+    if found is None:  # before the sweep, for a forecast: any will do, but the first takes part in other things, too
+        found = (programme.sweep[1:] or programme.sweep)[:CANDIDATES] if scenario in programme.needs_sweep else []
     return list(found)
 
 
@@ -65,18 +66,18 @@ def _fine_loads(data: dict[str, Any], scenario: str, contender: str) -> list[flo
     return [float(entry["load"]) for entry in entries if entry["contender"] == contender]
 
 
-def tries_left(data: dict[str, Any], programme: Programme) -> float:
-    """How many searches a sweep still has to make, about."""
-    return sum(
-        len(_untried(data, programme, name)) * (1.0 if _all_tried(data, programme, name) else FURTHER_SHARE)
-        for name in _missing(data, programme)
-    )
+def probes_left(data: dict[str, Any], programme: Programme) -> float:
+    """How many whole cells a sweep still takes, about."""
+    untried = [(name, _untried(data, programme, name)) for name in _missing(data, programme)]
+    firsts = sum(bool(settings) and not _loads(data, name) for name, settings in untried)
+    tries = sum(len(settings) for _, settings in untried)
+    return FIRST_PROBES * firsts + FURTHER_PROBES * (tries - firsts)
 
 
 def sessions_left(data: dict[str, Any], programme: Programme) -> int:
     """How many applications these searches need, about: one per kind of session for first and for further scenarios."""
     missing = _missing(data, programme)
-    first = [name for name in missing if _first_of_its_queries(name, programme)]
+    first = [name for name in missing if _is_first(data, programme, name)]
     kinds = [
         {_session(find_contender(setting)) for name in names for setting in _untried(data, programme, name)}
         for names in (first, [name for name in missing if name not in first])
@@ -84,17 +85,18 @@ def sessions_left(data: dict[str, Any], programme: Programme) -> int:
     return sum(len(kind) for kind in kinds)
 
 
-def _all_tried(data: dict[str, Any], programme: Programme, scenario: str) -> bool:
-    """Whether all settings are tried, or those worth it are known already."""
-    return _first_of_its_queries(scenario, programme) or _known(data, scenario) is not None
-
-
 def _missing(data: dict[str, Any], programme: Programme) -> list[str]:
     return [name for name in programme.needs_sweep if name not in data["best_static"]]
 
 
-def _first_of_its_queries(scenario: str, programme: Programme) -> bool:
-    return scenario == next(name for name in programme.needs_sweep if _same_queries(name, scenario))
+def _is_first(data: dict[str, Any], programme: Programme, scenario: str) -> bool:
+    return scenario == _first_like(data, programme, scenario)
+
+
+def _first_like(data: dict[str, Any], programme: Programme, scenario: str) -> str:
+    """The scenario in which all settings are or were tried with the same queries."""
+    names: list[str] = [*data.get("static_candidates", {}), *programme.needs_sweep]
+    return next(name for name in names if _same_queries(name, scenario))
 
 
 def _same_queries(one: str, other: str) -> bool:
@@ -102,17 +104,13 @@ def _same_queries(one: str, other: str) -> bool:
 
 
 def _untried(data: dict[str, Any], programme: Programme, scenario: str) -> list[str]:
-    """All settings for the first scenario of some queries, those that came near its best for the others."""
+    """All settings for the first scenario of some queries, those with the best one's kind of session for the others."""
     names = programme.sweep
-    known = _known(data, scenario)
-    if known is not None and (loads := _loads(data, known)):
-        names = tuple(name for name in names if loads.get(name, math.inf) >= WORTH_TRYING * max(loads.values()))
+    if not _is_first(data, programme, scenario):
+        known = candidates(data, programme, _first_like(data, programme, scenario))
+        sessions = {_session(find_contender(name)) for name in known}
+        names = tuple(name for name in names if _session(find_contender(name)) in sessions)
     return [name for name in names if name not in _loads(data, scenario)]
-
-
-def _known(data: dict[str, Any], scenario: str) -> str | None:
-    """Another scenario of the same queries whose best setting is known."""
-    return next((name for name in data["best_static"] if name != scenario and _same_queries(name, scenario)), None)
 
 
 def _loads(data: dict[str, Any], scenario: str) -> dict[str, float]:
@@ -132,25 +130,27 @@ def _session(setting: Contender) -> tuple[str, bool]:
 
 
 def _ranked(data: dict[str, Any], scenario: str) -> list[str]:
-    """The candidates, best first: the highest capacity; among equals the one that was least late there."""
+    """The candidates: those that kept the highest load, to half a step; the least late first."""
     tried = [entry for entry in data["sweep"] if entry["scenario"] == scenario]
-    ranked = sorted(tried, key=lambda entry: (-entry["load"], entry["worst_violation_rate"]))
-    least = ranked[0]["load"] / (1.01 * STRIDE)
-    return [str(entry["contender"]) for entry in ranked[:CANDIDATES] if entry["load"] >= least]
+    most = max(entry["load"] for entry in tried)
+    kept = [entry for entry in tried if entry["load"] >= most / math.sqrt(STRIDE)]
+    ranked = sorted(kept, key=lambda entry: float(entry["worst_violation_rate"]))
+    return [str(entry["contender"]) for entry in ranked[:CANDIDATES]]
 
 
 def _try_triggers(runner: Runner, todo: list[tuple[str, Contender]]) -> None:
     with runner.application(todo[0][1]) as app:
         runner.warm(app, SCENARIOS[todo[0][0]])
         for name, setting in todo:
-            search = CapacitySearch(START, stride=STRIDE, precision=1.01 * STRIDE)
+            bar = max(_loads(runner.store.data, name).values(), default=0.0) or None
+            search = CapacitySearch(bar or START, stride=STRIDE, precision=STRIDE, bar=bar)
             probes = runner.search(app, SCENARIOS[name], search, "sweep", 0, setting)
-            entry = {"scenario": name, "contender": setting.name, "load": search.capacity}
-            late = late_at(probes, search.capacity)
+            entry = {"scenario": name, "contender": setting.name, "load": search.kept, "below": search.broken}
+            late = late_at(probes, search.kept)
             runner.store.append("sweep", entry | {"worst_violation_rate": late, "probes": probes})
 
 
 def late_at(probes: list[dict[str, Any]], capacity: float) -> float:
-    """The worst violation rate of the probe that is the capacity; of the lowest one if nothing was kept."""
+    """The worst violation rate of the probe at the highest load kept; of the lowest one if nothing was."""
     there = [probe for probe in probes if probe["load"] == capacity]
     return float((there or [min(probes, key=lambda probe: probe["load"])])[0]["worst_violation_rate"])

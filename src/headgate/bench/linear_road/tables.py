@@ -123,24 +123,28 @@ def _deadline_s(run: Run) -> float:
 
 
 def sweep_table(results: Results) -> Html:
-    """The coarse search for the best static setting of each scenario: the highest load it kept its promises at."""
+    """The race for the best static setting of each scenario: the highest load kept, or the one that was not."""
     entries = results.get("sweep") or []
-    loads = {(entry["scenario"], entry["contender"]): entry["load"] for entry in entries}
+    found = {(entry["scenario"], entry["contender"]): entry for entry in entries}
     scenarios = list(dict.fromkeys(entry["scenario"] for entry in entries))
     best = results.get("best_static") or {}
     columns = [Column("static setting"), *(Column(name, True) for name in scenarios)]
     rows = [
         [
             lookup.title_of(results, name),
-            *(_load(loads.get((scenario, name)), best.get(scenario) == name) for scenario in scenarios),
+            *(_load(found.get((scenario, name)), best.get(scenario) == name) for scenario in scenarios),
         ]
         for name in lookup.contenders(results, {entry["contender"] for entry in entries})
     ]
     return table(columns, rows)
 
 
-def _load(load: float | None, best: bool) -> str:
-    return text.NOTHING if load is None else f"{'best  ' if best else ''}{load:.2f}"
+def _load(entry: Mapping[str, Any] | None, best: bool) -> str:
+    if entry is None:
+        return text.NOTHING
+    if not entry["load"]:
+        return f"< {entry['below']:.2f}"
+    return f"{'best  ' if best else ''}{entry['load']:.2f}"
 
 
 def noise_table(results: Results) -> Html:

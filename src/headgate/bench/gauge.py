@@ -1,0 +1,126 @@
+"""How fast the machine is just now: the CPU time of one little loop, core after core, twice a second.
+
+The cores of a rented machine share silicon with strangers, those of a laptop get hot. On the machine of docs/results
+the same loop took 8 ms in one second and 14 in the next with nothing else running, and CPU seconds per record went up
+and down with its mean over a minute. So a measurement is told together with the speed of its own minutes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import fmean
+from types import TracebackType
+
+from headgate.errors import HeadgateError
+
+ROUNDS = 50_000
+"""Of the loop: 3 to 5 ms, long enough for the clock."""
+
+PAUSE_S = 0.4
+"""Between two looks at all cores: about a hundredth of a core is spent on looking."""
+
+LATELY_S = 60.0
+"""What the next minute will be like is what the last one was."""
+
+_LEAST_S = 20.0
+"""A shorter span says little: the speed flickers from second to second."""
+
+_FIRST_WAIT_S = 10.0
+
+
+class Gauge:
+    """``with Gauge() as gauge: ... gauge.slowness(since_s, until_s)``; a process of its own does the looking."""
+
+    def __init__(self, reference_s: float | None = None) -> None:
+        """`reference_s` is the loop's mean time at the speed that counts as 1."""
+        self.reference_s = reference_s
+        self._samples: list[tuple[float, float]] = []
+        self._folder = tempfile.TemporaryDirectory(prefix="headgate-gauge-", ignore_cleanup_errors=True)
+        self._file = Path(self._folder.name) / "samples"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def slowness(self, since_s: float, until_s: float) -> float:
+        """How many times longer than at the reference everything took; 1 before there is a reference."""
+        if self.reference_s is None:
+            return 1.0
+        return self.mean_s(min(since_s, until_s - _LEAST_S), until_s) / self.reference_s
+
+    def lately(self) -> float:
+        """The slowness of the last minute."""
+        now_s = time.time()
+        return self.slowness(now_s - LATELY_S, now_s)
+
+    def mean_s(self, since_s: float, until_s: float) -> float:
+        """The loop's mean CPU time over that span."""
+        self._read()
+        found = [loop_s for at_s, loop_s in self._samples if since_s <= at_s <= until_s]
+        if not found:
+            raise HeadgateError("the process that gauges the machine's speed has ended: nothing can be compared")
+        return fmean(found)
+
+    def _read(self) -> None:
+        lines = self._file.read_text().splitlines()[len(self._samples) :]
+        self._samples += [(float(at), float(loop)) for at, _, loop in (line.partition(" ") for line in lines) if loop]
+
+    def __enter__(self) -> Gauge:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "headgate.bench.gauge", str(self._file)], stdin=subprocess.PIPE
+        )
+        give_up_s = time.monotonic() + _FIRST_WAIT_S
+        while not self._file.exists() and time.monotonic() < give_up_s:
+            time.sleep(0.05)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+        self._folder.cleanup()
+
+
+def loop_s() -> float:
+    """CPU seconds of this thread for the loop: other threads on the same core do not count, a slow core does."""
+    begun_s, total = time.thread_time(), 0
+    for number in range(ROUNDS):
+        total += number * number
+    return time.thread_time() - begun_s
+
+
+def look() -> float:
+    """The loop's mean over all cores, where the system lets us choose them."""
+    if not hasattr(os, "sched_setaffinity"):
+        return loop_s()
+    cores = os.sched_getaffinity(0)
+    try:
+        return fmean(_on_core(core) for core in sorted(cores))
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+def _on_core(core: int) -> float:
+    os.sched_setaffinity(0, {core})
+    return loop_s()
+
+
+def main() -> int:
+    parent = os.getppid()
+    with contextlib.suppress(KeyboardInterrupt), open(sys.argv[1], "a") as samples:
+        while os.getppid() == parent:  # whoever asked may be killed: do not stay behind
+            samples.write(f"{time.time():.3f} {look():.7f}\n")
+            samples.flush()
+            time.sleep(PAUSE_S)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
