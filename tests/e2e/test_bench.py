@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import psutil
 import pytest
 
 from headgate.bench.application import Application
+from headgate.bench.gauge import Gauge
 from headgate.bench.linear_road.scenarios import find_contender
 from headgate.bench.plan import BenchQuery, Cell
 from headgate.errors import HeadgateError
@@ -17,12 +19,14 @@ pytestmark = pytest.mark.e2e
 
 def test_a_contender_measures_cell_after_cell() -> None:
     queries = (BenchQuery("alerts", 5.0, "B(500)"), BenchQuery("lr1", 20.0, "B(500)"))
-    with Application(find_contender("slo-edf")) as app:
+    with Gauge() as gauge, Application(find_contender("slo-edf"), gauge=gauge) as app:
+        gauge.reference_s = gauge.mean_s(0.0, time.time())
         first = app.run(Cell(queries, settle_s=12.0, measure_s=8.0))
         hopeless = (BenchQuery("alerts", 0.05, "B(500)"),)
         second = app.run(Cell(hopeless, settle_s=1.0, measure_s=60.0, give_up=True))
     assert set(first.queries) == {"alerts", "lr1"}
     assert not first.aborted
+    assert 0.2 < first.slowness < 5.0 and first.slowness != 1.0
     assert first.cpu_s > 0 and 8.0 <= first.measured_s < 20.0
     for found in first.queries.values():
         # What arrived within the measured time is counted, whichever batch it was in.

@@ -16,13 +16,7 @@ def test_a_loop_takes_time_on_every_core() -> None:
 
 def test_it_looks_from_the_first_moment_on_and_ends_with_its_user() -> None:
     with Gauge() as gauge:
-        deadline_s = time.monotonic() + 10
-        while time.monotonic() < deadline_s:
-            try:
-                mean_s = gauge.mean_s(0.0, time.time())
-                break
-            except HeadgateError:
-                time.sleep(0.05)
+        mean_s = gauge.mean_s(0.0, time.time())
         assert 1e-4 < mean_s < 1.0
         assert gauge.lately() == 1.0  # nothing to compare with yet
         gauge.reference_s = mean_s / 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.bench.linear_road.search import HIGHEST, LOWEST, MOST_PROBES, CapacitySearch
+from headgate.bench.linear_road.search import ENOUGH_PROBES, HIGHEST, LOWEST, CapacitySearch
 
 
 def searched(true_capacity: float, start: float) -> CapacitySearch:
@@ -19,9 +19,11 @@ def searched(true_capacity: float, start: float) -> CapacitySearch:
 @pytest.mark.parametrize("start", [0.3, 0.5, 0.9])
 def test_it_comes_within_its_precision(true_capacity: float, start: float) -> None:
     found = searched(true_capacity, start)
-    assert true_capacity / found.precision <= found.capacity <= true_capacity * found.precision
-    assert found.kept <= true_capacity
-    assert len(found.probes) <= MOST_PROBES
+    assert found.kept <= true_capacity < (found.broken or 0.0)
+    if len(found.probes) < ENOUGH_PROBES:
+        assert true_capacity / found.precision <= found.capacity <= true_capacity * found.precision
+    else:
+        assert found.capacity == pytest.approx(true_capacity, rel=found.stride - 1)
 
 
 def test_one_that_starts_near_its_goal_is_short() -> None:
@@ -65,6 +67,14 @@ def test_steps_of_the_precision_end_with_the_first_change() -> None:
     search.tell(0.5 * 1.07, kept=False)
     assert search.next() is None
     assert search.kept == 0.5
+
+
+def test_a_search_that_chance_keeps_open_ends() -> None:
+    search, loads = CapacitySearch(0.5), iter([0.5, 0.9, 0.55, 0.9, 0.5, 0.95, 0.52, 0.9])
+    while search.next() is not None:
+        search.tell(load := next(loads), kept=load < 0.7)
+    assert len(search.probes) == ENOUGH_PROBES
+    assert (search.kept, search.broken) == (0.55, 0.9)
 
 
 def test_nothing_can_be_kept() -> None:

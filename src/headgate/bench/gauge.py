@@ -64,6 +64,10 @@ class Gauge:
             raise HeadgateError("the process that gauges the machine's speed has ended: nothing can be compared")
         return fmean(found)
 
+    @property
+    def _looked(self) -> bool:
+        return self._file.exists() and "\n" in self._file.read_text()
+
     def _read(self) -> None:
         lines = self._file.read_text().splitlines()[len(self._samples) :]
         self._samples += [(float(at), float(loop)) for at, _, loop in (line.partition(" ") for line in lines) if loop]
@@ -73,7 +77,7 @@ class Gauge:
             [sys.executable, "-m", "headgate.bench.gauge", str(self._file)], stdin=subprocess.PIPE
         )
         give_up_s = time.monotonic() + _FIRST_WAIT_S
-        while not self._file.exists() and time.monotonic() < give_up_s:
+        while not self._looked and time.monotonic() < give_up_s:
             time.sleep(0.05)
         return self
 

@@ -11,7 +11,9 @@ LOWEST, HIGHEST = 0.05, 3.0
 NEAR_ENOUGH = 1.1
 """A load that was met is never quite the one that was asked for: so far above the bar, breaking it still counts."""
 
-MOST_PROBES = 13
+ENOUGH_PROBES = 7
+"""Where the machine's speed jumps, loads are met so far from where they were asked for that no search would end: after
+so many, a kept and a broken load will do, however far apart."""
 
 
 @dataclass(slots=True)
@@ -33,8 +35,6 @@ class CapacitySearch:
 
     def next(self) -> float | None:
         """The load to try, or None at the end."""
-        if len(self.probes) >= MOST_PROBES:
-            return None
         kept, broken = self._boundary()
         if kept is None and broken is None:
             return self.start
@@ -43,7 +43,8 @@ class CapacitySearch:
             return self._within(kept * self.stride)
         if kept is None:
             return self._lower(broken)
-        return None if broken / kept <= 1.001 * self.precision else math.sqrt(kept * broken)
+        near = broken / kept <= 1.001 * self.precision
+        return None if near or len(self.probes) >= ENOUGH_PROBES else math.sqrt(kept * broken)
 
     def tell(self, load: float, *, kept: bool) -> None:
         """What happened at `load`."""
