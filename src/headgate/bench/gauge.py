@@ -1,8 +1,8 @@
 """How fast the machine is just now: the CPU time of one little loop, core after core, twice a second.
 
 The cores of a rented machine share silicon with strangers, those of a laptop get hot. On the machine of docs/results
-the same loop took 8 ms in one second and 14 in the next with nothing else running, and CPU seconds per record went up
-and down with its mean over a minute. So a measurement is told together with the speed of its own minutes.
+such a loop took almost twice as long in one second as in the next, with nothing else running, and CPU seconds per
+record went up and down with its mean over a minute. So a measurement is told together with the speed of its minutes.
 """
 
 from __future__ import annotations
@@ -73,9 +73,7 @@ class Gauge:
         self._samples += [(float(at), float(loop)) for at, _, loop in (line.partition(" ") for line in lines) if loop]
 
     def __enter__(self) -> Gauge:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "headgate.bench.gauge", str(self._file)], stdin=subprocess.PIPE
-        )
+        self._process = subprocess.Popen([sys.executable, "-m", "headgate.bench.gauge", str(self._file)])
         give_up_s = time.monotonic() + _FIRST_WAIT_S
         while not self._looked and time.monotonic() < give_up_s:
             time.sleep(0.05)
@@ -87,8 +85,6 @@ class Gauge:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-            assert self._process.stdin is not None
-            self._process.stdin.close()
         self._folder.cleanup()
 
 

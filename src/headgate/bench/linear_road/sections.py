@@ -27,6 +27,9 @@ NOT_MEASURED = "Not measured in this run."
 _FEW = f" (the maximum, in runs with fewer than {lookup.FEW_BATCHES} batches)"
 
 
+_RACE = "A race in coarse steps, one run each: who broke a load (<) that another had kept was out."
+
+
 def tails(view: View) -> list[Html]:
     runs = [run for run in lookup.papers_cells(view.results) if run["contender"] in PAPERS_CONTENDERS]
     bursty = [
@@ -162,7 +165,7 @@ def capacity(view: View) -> list[Html]:
     swept = sweep_table(view.results)
     parts = [figures.capacity_figure(view, caption)]
     if swept:
-        parts += [heading("The search for the best static trigger"), paragraph("Coarse steps, one run each:"), swept]
+        parts += [heading("The search for the best static trigger"), paragraph(_RACE), swept]
     return parts
 
 
