@@ -74,6 +74,7 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
         [*linear_road, "--loads", "half"],
         [*linear_road, "--repeats", "0"],
         [*linear_road, "--scenarios", "mixed-nothing"],
+        [*linear_road, "--scenarios", f"mixed-file:{tmp_path / 'none.txt'}"],
         [*linear_road, "--sweep", "fastest"],
     ):
         done = headgate(*arguments)

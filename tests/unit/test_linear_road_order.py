@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from headgate.bench.linear_road.limits import Ending, clairvoyant_queries
 from headgate.bench.linear_road.order import groups, turns
-from headgate.bench.linear_road.scenarios import SCENARIOS, Window, realised_rate, traffic_text, traffic_within
+from headgate.bench.linear_road.scenarios import (
+    SCENARIOS,
+    Window,
+    find_scenario,
+    realised_rate,
+    traffic_text,
+    traffic_within,
+)
 from headgate.core.traffic import Traffic, parse_traffic
+from headgate.errors import BadParameter
 
 KINDS = ("U", "bursty", "constant", "diurnal")
 
@@ -32,6 +42,29 @@ def test_chance_alone_would_not_have_it() -> None:
 def test_every_promise_is_there_with_every_traffic() -> None:
     promises = ("mixed", "equal-5", "equal-8", "equal-10")
     assert set(SCENARIOS) == {f"{promise}-{kind.lower()}" for promise in promises for kind in KINDS}
+
+
+def test_traffic_of_a_file_is_scaled_to_the_rate_of_the_window(tmp_path: Path) -> None:
+    path = tmp_path / "Counts.txt"
+    path.write_text("\n".join(str(second % 40) for second in range(100)))
+    scenario, window = find_scenario(f"mixed-file:{path}"), Window(35.0, 95.0, 1)
+    assert scenario.name == f"mixed-file:{path}" and scenario.title.endswith("counts of Counts.txt")
+    assert scenario.deadlines_s == SCENARIOS["mixed-u"].deadlines_s
+    for query in scenario.queries(9_000, window):
+        assert realised_rate(query.rate, window) == pytest.approx(9_000, rel=1e-3)
+
+
+def test_a_file_without_records_in_the_measured_seconds_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "counts.txt"
+    path.write_text("\n".join(["5"] * 35 + ["0"] * 60))
+    with pytest.raises(BadParameter, match="no report arrives from second 35 to 95"):
+        find_scenario(f"equal-8-file:{path}").queries(9_000, Window(35.0, 95.0, 1))
+
+
+@pytest.mark.parametrize("name", ["mixed-nothing", "equal-7-u", "equal-7-file:counts.txt", "mixed-file:", "mixed"])
+def test_a_scenario_that_does_not_exist_is_told_with_the_remedy(name: str) -> None:
+    with pytest.raises(BadParameter, match=r"mixed-bursty.*mixed-file:"):
+        find_scenario(name)
 
 
 def test_scenarios_with_the_same_queries_and_traffic_are_one_group() -> None:

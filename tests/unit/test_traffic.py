@@ -123,6 +123,21 @@ def test_a_file_is_repeated(tmp_path: Path) -> None:
     assert recorded.stamps_s(4, 6).tolist() == [0.9, 2 + 0.5 / 7]
 
 
+def test_a_file_has_the_mean_that_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "counts (of May).csv"
+    path.write_text("5\n0\n7\n", encoding="utf-8")
+    scaled = parse_traffic(f"file(400, {path})", 0)
+    assert counts(scaled, 4) == [500, 0, 700, 500]
+    assert scaled.mean_rate == pytest.approx(400)
+
+
+def test_a_file_without_records_has_no_mean(tmp_path: Path) -> None:
+    path = tmp_path / "counts.txt"
+    path.write_text("0\n0\n", encoding="utf-8")
+    with pytest.raises(BadParameter, match="no records"):
+        parse_traffic(f"file(400, {path})", 0)
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [

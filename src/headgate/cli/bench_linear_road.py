@@ -14,6 +14,8 @@ from headgate.errors import BadParameter
 if TYPE_CHECKING:
     from headgate.bench.linear_road.programmes import Programme
 
+_ANY_RATE = 1_000.0
+
 PARTS = ("cells", "mixed", "modules", "scaling", "capacity", "saturation")
 
 
@@ -22,7 +24,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--quick", action="store_true", help="one repeat of two contenders under mixed deadlines and bursts"
     )
     parser.add_argument("--parts", metavar="P,…", help=f"some of {', '.join(PARTS)} (default all)")
-    parser.add_argument("--scenarios", metavar="S,…", help="some scenarios, such as mixed-bursty or equal-8-u")
+    parser.add_argument(
+        "--scenarios", metavar="S,…", help="some scenarios, such as mixed-bursty, equal-8-u or mixed-file:PATH"
+    )
     parser.add_argument("--loads", metavar="L,…", help="loads instead of the programme's own, such as 0.5,0.8")
     parser.add_argument("--repeats", type=int, metavar="N", help="fresh applications per contender (default 3)")
     parser.add_argument("--seconds", type=float, metavar="S", help="each measurement (default 60)")
@@ -82,13 +86,14 @@ def command_line(words: list[str]) -> str:
 def programme_of(parsed: argparse.Namespace, cores: int) -> Programme:
     """The quick or the full programme, narrowed to what was asked for."""
     from headgate.bench.linear_road.programmes import full, quick
-    from headgate.bench.linear_road.scenarios import SCENARIOS, find_contender
+    from headgate.bench.linear_road.scenarios import find_contender, find_scenario
 
     programme = quick() if parsed.quick else full(cores)
     if parsed.parts:
         programme = programme.only_parts(chosen("--parts", parsed.parts, PARTS))
     if parsed.scenarios:
-        programme = programme.only_scenarios(chosen("--scenarios", parsed.scenarios, tuple(SCENARIOS)))
+        named = [find_scenario(name) for name in parsed.scenarios.split(",")]
+        programme = programme.only_scenarios(tuple(scenario.name for scenario in named))
     if parsed.loads:
         loads = tuple(positive("--loads", word) for word in parsed.loads.split(","))
         programme = replace(programme, parts=tuple(replace(part, loads=loads) for part in programme.parts))
@@ -98,7 +103,10 @@ def programme_of(parsed: argparse.Namespace, cores: int) -> Programme:
         if value is not None:
             positive(parameter, str(value))
     changes = {"repeats": parsed.repeats, "measure_s": parsed.seconds, "seed": parsed.seed}
-    return replace(programme, **{key: value for key, value in changes.items() if value is not None})
+    programme = replace(programme, **{key: value for key, value in changes.items() if value is not None})
+    for name in programme.scenarios:  # a file that cannot be read is told now, not after a quarter of an hour
+        find_scenario(name).queries(_ANY_RATE, programme.window(0))
+    return programme
 
 
 def chosen(parameter: str, text: str, known: tuple[str, ...]) -> tuple[str, ...]:

@@ -326,7 +326,12 @@ _FORMS: dict[str, Callable[[list[float], int], Shape]] = {
     ),
 }
 
-_EXAMPLES = "1000, B(1000), U(1000), burst(1000, x3, 5s, every 30s), diurnal(1000, period 600s, depth 0.8), file:PATH"
+_FILE = rf"file:(?P<path>.+)|file\(\s*(?P<mean>{_NUMBER}){_COMMA}(?P<scaled_path>.+)\)"
+
+_EXAMPLES = (
+    "1000, B(1000), U(1000), burst(1000, x3, 5s, every 30s), diurnal(1000, period 600s, depth 0.8), file:PATH, "
+    "file(1000, PATH)"
+)
 
 
 def parse_traffic(text: str, seed: int) -> Traffic:
@@ -339,6 +344,7 @@ def parse_traffic(text: str, seed: int) -> Traffic:
     - `diurnal(1000, period 600s, depth 0.8)`: a sinusoid with mean 1000, from 200 to 1800
     - `file:PATH`: one count per line and second, from the start again at the end; blank lines, lines with # and a
       heading are skipped
+    - `file(1000, PATH)`: the same, scaled to 1000 per second on average
     """
     try:
         return Traffic(_shape(text.strip(), seed))
@@ -348,12 +354,21 @@ def parse_traffic(text: str, seed: int) -> Traffic:
 
 
 def _shape(text: str, seed: int) -> Shape:
-    if text.lower().startswith("file:"):
-        return Recorded(_counts_in(Path(text[len("file:") :].strip())))
+    if file := re.fullmatch(_FILE, text, re.IGNORECASE):
+        return _recorded(Path((file["path"] or file["scaled_path"]).strip()), file["mean"])
     for pattern, build in _FORMS.items():
         if found := re.fullmatch(pattern, text, re.IGNORECASE):
             return build([float(number) for number in found.groups()], seed)
     raise BadParameter("rate", text, "is not a rate", f"write one of: {_EXAMPLES}")
+
+
+def _recorded(path: Path, mean: str | None) -> Recorded:
+    recorded = Recorded(_counts_in(path))
+    if mean is None:
+        return recorded
+    if recorded.mean_rate == 0:
+        raise _bad_file(path, "has no records, so that no factor gives it a mean")
+    return recorded.scaled(float(mean) / recorded.mean_rate)
 
 
 def _counts_in(path: Path) -> tuple[int, ...]:

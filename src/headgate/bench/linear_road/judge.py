@@ -20,7 +20,7 @@ from headgate.bench.linear_road.limits import add_limits, limit_entry
 from headgate.bench.linear_road.order import groups, turns
 from headgate.bench.linear_road.programmes import BEST, Part, Programme
 from headgate.bench.linear_road.runner import Runner, Tell, warm_up
-from headgate.bench.linear_road.scenarios import CONTENDERS, SCENARIOS, Scenario, find_contender
+from headgate.bench.linear_road.scenarios import CONTENDERS, Scenario, find_contender, find_scenario
 from headgate.bench.linear_road.search import CapacitySearch
 from headgate.bench.linear_road.store import Store
 from headgate.bench.linear_road.sweep import candidates, decide, probes_left, sessions_left, sweep
@@ -204,7 +204,7 @@ class Judge:
     def _saturated_group(self) -> list[str]:
         """The first group with all those queries: its applications measure saturation, too."""
         found = groups(self.programme.scenarios)
-        return next(group for group in found if SCENARIOS[group[0]].query_set == self._saturated_set)
+        return next(group for group in found if find_scenario(group[0]).query_set == self._saturated_set)
 
     def _missing(
         self, part: Part, contender: Contender, repeat: int, cores: int, group: list[str]
@@ -254,12 +254,12 @@ class Judge:
     def _attend(self, visit: Visit) -> None:
         first = visit.cells[0][1] if visit.cells else (visit.searches or self.programme.scenarios)[0]
         with self.runner.application(visit.contender, visit.cores) as app:
-            self.runner.warm(app, SCENARIOS[first])
+            self.runner.warm(app, find_scenario(first))
             for part, name, load in visit.cells:
-                measured = self.runner.cell(app, SCENARIOS[name], load, part, visit.repeat)
+                measured = self.runner.cell(app, find_scenario(name), load, part, visit.repeat)
                 self.store.add(part, name, load, measured, visit.repeat, visit.cores)
             for name in visit.searches:
-                self._capacity(app, visit, SCENARIOS[name])
+                self._capacity(app, visit, find_scenario(name))
             if visit.saturation:  # last: a JVM that was overwhelmed is slower for minutes
                 self._saturate(app, visit)
 
@@ -299,6 +299,6 @@ class Judge:
 
     def _limit(self, name: str, load: float, repeats: list[int]) -> dict[str, Any]:
         self.runner.say(f"clairvoyant limit of {name} at load {load:g}")
-        windows = {repeat: self.runner.window(repeat) for repeat in repeats}
-        rate, costs = self.runner.rate(SCENARIOS[name], load), self.store.data["calibration"]["queries"]
-        return limit_entry(SCENARIOS[name], load, rate, windows, costs)
+        windows = {repeat: self.programme.window(repeat) for repeat in repeats}
+        rate, costs = self.runner.rate(find_scenario(name), load), self.store.data["calibration"]["queries"]
+        return limit_entry(find_scenario(name), load, rate, windows, costs)

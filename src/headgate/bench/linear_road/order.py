@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headgate.bench.linear_road.scenarios import SCENARIOS
+from headgate.bench.linear_road.scenarios import find_scenario
 
 
 def groups(scenarios: Sequence[str]) -> list[list[str]]:
     """Scenarios with the same queries and traffic: an application warms up once for all of them."""
     found: dict[tuple[str, str], list[str]] = {}
     for name in scenarios:
-        found.setdefault((SCENARIOS[name].query_set, SCENARIOS[name].traffic), []).append(name)
+        scenario = find_scenario(name)
+        found.setdefault((scenario.query_set, scenario.traffic), []).append(name)
     return list(found.values())
 
 

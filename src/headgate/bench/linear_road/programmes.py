@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headgate.bench.linear_road.scenarios import SCENARIOS, SWEEP
+from headgate.bench.linear_road.scenarios import SWEEP, Window, find_scenario
 
 BEST = "best-static"
 """Stands for the stock setting that the sweep found for a scenario."""
@@ -93,9 +93,14 @@ class Programme:
 
     def _chosen(self, names: tuple[str, ...], among: tuple[str, ...]) -> tuple[str, ...]:
         """Those `among` that are named; one that nothing here uses, such as constant traffic, stands in for its kin."""
-        promises = [SCENARIOS[name].deadlines_s for name in among]
-        strangers = [name for name in names if name not in self.scenarios and SCENARIOS[name].deadlines_s in promises]
+        promises = [find_scenario(name).deadlines_s for name in among]
+        unused = [name for name in names if name not in self.scenarios]
+        strangers = [name for name in unused if find_scenario(name).deadlines_s in promises]
         return tuple(dict.fromkeys([*(name for name in among if name in names), *strangers]))
+
+    def window(self, repeat: int) -> Window:
+        """What is measured of the traffic of this repeat, which is the same for all contenders."""
+        return Window(self.settle_s, self.settle_s + self.measure_s, self.seed + repeat)
 
     def searched_in(self, repeat: int) -> list[str]:
         """The scenarios whose capacity is searched for in this repeat."""
@@ -110,7 +115,8 @@ class Programme:
     @property
     def query_sets(self) -> dict[str, list[str]]:
         """The sets of queries that run together, each with a capacity of its own."""
-        return {SCENARIOS[name].query_set: list(SCENARIOS[name].deadlines_s) for name in self.scenarios}
+        scenarios = [find_scenario(name) for name in self.scenarios]
+        return {scenario.query_set: list(scenario.deadlines_s) for scenario in scenarios}
 
     @property
     def needs_sweep(self) -> list[str]:

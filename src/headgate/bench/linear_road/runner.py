@@ -10,7 +10,7 @@ from typing import Any
 from headgate.bench.application import Application
 from headgate.bench.gauge import Gauge
 from headgate.bench.linear_road.programmes import Programme
-from headgate.bench.linear_road.scenarios import Scenario, Window
+from headgate.bench.linear_road.scenarios import Scenario
 from headgate.bench.linear_road.search import CapacitySearch
 from headgate.bench.linear_road.store import Store
 from headgate.bench.plan import BenchQuery, Cell, Contender, Measured, Outcome
@@ -53,11 +53,6 @@ class Runner:
         """Of the machine, lately."""
         return self.gauge.lately() if self.gauge is not None else 1.0
 
-    def window(self, repeat: int) -> Window:
-        """What is measured of the traffic of this repeat, which is the same for all contenders."""
-        programme = self.programme
-        return Window(programme.settle_s, programme.settle_s + programme.measure_s, programme.seed + repeat)
-
     def application(self, contender: Contender, cores: int | None = None) -> Application:
         """A fresh one."""
         return Application(contender, cores, kafka=self._kafka, gauge=self.gauge)
@@ -73,7 +68,7 @@ class Runner:
         *, setting: Contender | None = None, give_up: bool = False,
     ) -> Measured:  # fmt: skip
         """One measurement; `setting` has fixed triggers other than those of the application's own contender."""
-        window, expected = self.window(repeat), self.slowness()
+        window, expected = self.programme.window(repeat), self.slowness()
         rate = self.rate(scenario, load) / expected
         queries = scenario.queries(rate, window)
         if setting is not None and setting.trigger_share is not None:

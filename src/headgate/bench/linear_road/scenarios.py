@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from headgate.bench.plan import BenchQuery, Contender
 from headgate.core.traffic import parse_traffic
@@ -34,7 +35,7 @@ class Scenario:
     name: str
     title: str
     traffic: str
-    """U (random per second), bursty, constant or diurnal."""
+    """U (random per second), bursty, constant, diurnal, or file:PATH with a count per second on each line."""
     deadlines_s: dict[str, float]
 
     @property
@@ -56,6 +57,8 @@ def traffic_text(kind: str, rate: float) -> str:
         return f"B({rate:.0f})"
     if kind == "diurnal":
         return f"diurnal({rate:.0f}, period {DAY_S}s, depth {DAY_DEPTH})"
+    if kind.startswith(_FILE):
+        return f"file({rate:.0f}, {kind.removeprefix(_FILE)})"
     return f"burst({rate / _BURST_MEAN:.0f}, x{BURST_FACTOR}, {BURST_S}s, every {BURST_EVERY_S}s)"
 
 
@@ -63,7 +66,11 @@ def traffic_within(kind: str, rate: float, window: Window) -> str:
     """Traffic whose realised mean within `window` is `rate`: a minute of chance is often a tenth off its own mean."""
     nominal = rate
     for _ in range(3):  # counts are whole and so is the rate in the text: the first correction is nearly right
-        nominal *= rate / max(realised_rate(traffic_text(kind, nominal), window), 1e-9)
+        realised = realised_rate(traffic_text(kind, nominal), window)
+        if realised == 0:
+            problem = f"no report arrives from second {window.begin_s:g} to {window.end_s:g}, which are measured"
+            raise BadParameter("scenarios", kind, problem, "give a file with counts there; a shorter one is repeated")
+        nominal *= rate / realised
     return traffic_text(kind, nominal)
 
 
@@ -74,17 +81,23 @@ def realised_rate(text: str, window: Window) -> float:
     return arrived / (window.end_s - window.begin_s)
 
 
-def _equal(deadline_s: int, traffic: str) -> Scenario:
-    deadlines_s = {name: float(deadline_s) for name in ("lr1", "lr2", "lr3")}
-    title = f"LR1-3, deadline {deadline_s} s, {_TRAFFIC_TITLES[traffic]}"
-    return Scenario(f"equal-{deadline_s}-{traffic.lower()}", title, traffic, deadlines_s)
+def _scenario(promises: str, traffic: str) -> Scenario:
+    what, deadlines_s = _PROMISES[promises]
+    how = _TRAFFIC_TITLES.get(traffic) or f"counts of {Path(traffic.removeprefix(_FILE)).name}"
+    name = traffic if traffic.startswith(_FILE) else traffic.lower()
+    return Scenario(f"{promises}-{name}", f"{what}, {how}", traffic, deadlines_s)
 
 
-def _mixed(traffic: str) -> Scenario:
-    deadlines_s = {"alerts": 1.5, "lr2": 6.0, "lr3": 20.0, "lr1": 20.0}
-    title = f"mixed deadlines (alerts 1.5 s, LR2 6 s, LR3 20 s, LR1 20 s), {_TRAFFIC_TITLES[traffic]}"
-    return Scenario(f"mixed-{traffic.lower()}", title, traffic, deadlines_s)
+_MIXED = {"alerts": 1.5, "lr2": 6.0, "lr3": 20.0, "lr1": 20.0}
 
+_PROMISES: dict[str, tuple[str, dict[str, float]]] = {
+    "mixed": ("mixed deadlines (alerts 1.5 s, LR2 6 s, LR3 20 s, LR1 20 s)", _MIXED),
+    **{
+        f"equal-{seconds}": (f"LR1-3, deadline {seconds} s", dict.fromkeys(("lr1", "lr2", "lr3"), float(seconds)))
+        for seconds in (5, 8, 10)
+    },
+}
+"""What each query promises, by the first part of a scenario's name."""
 
 _TRAFFIC_TITLES = {
     "U": "random rate per second",
@@ -93,11 +106,26 @@ _TRAFFIC_TITLES = {
     "diurnal": f"a day of {DAY_S} s, {1 - DAY_DEPTH:.1f} to {1 + DAY_DEPTH:.1f} times the mean",
 }
 
+_FILE = "file:"
+
 SCENARIOS = {
     scenario.name: scenario
     for traffic in _TRAFFIC_TITLES
-    for scenario in (_mixed(traffic), *(_equal(deadline_s, traffic) for deadline_s in (5, 8, 10)))
+    for scenario in (_scenario(promises, traffic) for promises in _PROMISES)
 }
+"""The scenarios with traffic of a known shape; those with a file's are named after it: mixed-file:PATH."""
+
+
+def find_scenario(name: str) -> Scenario:
+    """A scenario by its name, also one whose traffic is in a file."""
+    if name in SCENARIOS:
+        return SCENARIOS[name]
+    promises, found, path = name.partition(f"-{_FILE}")
+    if not (found and path and promises in _PROMISES):
+        remedy = f"use one of {', '.join(SCENARIOS)}, or PROMISES-file:PATH such as mixed-file:counts.txt"
+        raise BadParameter("scenarios", name, "there is none of this name", remedy)
+    return _scenario(promises, _FILE + path)
+
 
 CONTENDERS = {
     contender.name: contender

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate._version import __version__
-from headgate.bench.linear_road.scenarios import SCENARIOS, find_contender
+from headgate.bench.linear_road.scenarios import find_contender, find_scenario
 from headgate.bench.plan import Measured
 from headgate.engine.session import local_cores
 from headgate.errors import BadParameter
@@ -82,8 +82,8 @@ class Store:
         known = find_contender(contender)
         kind = "stock" if known.stock else "headgate"
         self.data["contenders"][contender] = {"title": known.title, "kind": kind}
-        if scenario in SCENARIOS:
-            about = SCENARIOS[scenario]
+        if scenario is not None:
+            about = find_scenario(scenario)
             self.data["scenarios"][scenario] = {
                 "title": about.title, "traffic": about.traffic, "deadlines": about.deadlines_s,
             }  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any
 
 from headgate.bench.linear_road.programmes import Programme
 from headgate.bench.linear_road.runner import Runner
-from headgate.bench.linear_road.scenarios import SCENARIOS, find_contender
+from headgate.bench.linear_road.scenarios import find_contender, find_scenario
 from headgate.bench.linear_road.search import CapacitySearch
 from headgate.bench.plan import Contender
 
@@ -100,7 +100,7 @@ def _first_like(data: dict[str, Any], programme: Programme, scenario: str) -> st
 
 
 def _same_queries(one: str, other: str) -> bool:
-    return SCENARIOS[one].query_set == SCENARIOS[other].query_set
+    return find_scenario(one).query_set == find_scenario(other).query_set
 
 
 def _untried(data: dict[str, Any], programme: Programme, scenario: str) -> list[str]:
@@ -140,11 +140,11 @@ def _ranked(data: dict[str, Any], scenario: str) -> list[str]:
 
 def _try_triggers(runner: Runner, todo: list[tuple[str, Contender]]) -> None:
     with runner.application(todo[0][1]) as app:
-        runner.warm(app, SCENARIOS[todo[0][0]])
+        runner.warm(app, find_scenario(todo[0][0]))
         for name, setting in todo:
             bar = max(_loads(runner.store.data, name).values(), default=0.0) or None
             search = CapacitySearch(bar or START, stride=STRIDE, precision=STRIDE, bar=bar)
-            probes = runner.search(app, SCENARIOS[name], search, "sweep", 0, setting)
+            probes = runner.search(app, find_scenario(name), search, "sweep", 0, setting)
             entry = {"scenario": name, "contender": setting.name, "load": search.kept, "below": search.broken}
             late = late_at(probes, search.kept)
             runner.store.append("sweep", entry | {"worst_violation_rate": late, "probes": probes})
