@@ -204,6 +204,54 @@ def test_fine_searches_correct_the_sweep(tmp_path: Path, instant: list[Any]) -> 
     assert read_results(tmp_path)["best_static"] == {"mixed-u": "static-0.25-fair"}
 
 
+def test_a_candidate_far_behind_another_is_not_searched_again(tmp_path: Path, instant: list[Any]) -> None:
+    judged = judge(tmp_path, Programme(capacity=("mixed-u",), repeats=2))
+    judged.store.data["static_candidates"] = {"mixed-u": ["trigger-0", "static-0.25-fair"]}
+    judged.store.data["best_static"] = {"mixed-u": "trigger-0"}
+    judged.run()
+    found = {(entry["contender"], entry["repeat"]) for entry in judged.store.data["capacity"]}
+    both, one = {"trigger-0", "static-0.25-fair", "slo-edf"}, {"static-0.25-fair", "slo-edf"}
+    assert found == {*((name, 0) for name in both), *((name, 1) for name in one)}
+
+
+def test_a_search_begins_where_the_same_queries_ended_under_other_traffic(tmp_path: Path, instant: list[Any]) -> None:
+    judged = judge(tmp_path, Programme(capacity=("mixed-u", "mixed-bursty"), repeats=1, sweep=("trigger-0",)))
+    judged.run()
+    ours = {e["scenario"]: e for e in judged.store.data["capacity"] if e["contender"] == "slo-edf"}
+    first, second = ours["mixed-u"], ours["mixed-bursty"]
+    assert second["probes"][0]["load"] == pytest.approx(first["load"], rel=1e-3)
+    assert len(second["probes"]) < len(first["probes"])
+
+
+class Interrupted(Instant):
+    """Somebody presses Ctrl-C in the middle of the search for our capacity."""
+
+    def run(self, cell: Cell) -> Outcome:
+        if self.contender.name == "slo-edf" and sum(name == "slo-edf" for name, _ in self.cells) == 3:
+            raise KeyboardInterrupt
+        return super().run(cell)
+
+
+def test_a_search_that_was_interrupted_goes_on_with_its_probes(
+    tmp_path: Path, instant: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programme = Programme(capacity=("mixed-u",), repeats=1, sweep=("static-0.25-fair",))
+    judge(tmp_path / "whole", programme).run()
+    whole = read_results(tmp_path / "whole")
+    monkeypatch.setattr(Instant, "cells", [])
+    monkeypatch.setattr(running, "Application", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        judge(tmp_path / "cut", programme).run()
+    kept = read_results(tmp_path / "cut")["open_search"]["probes"]
+    assert kept == whole["capacity"][-1]["probes"][:2]  # the first of its three cells was the warm-up
+    monkeypatch.setattr(running, "Application", Instant)
+    again = judge(tmp_path / "cut", programme)
+    again.run()
+    assert "open_search" not in again.store.data
+    for kind in ("sweep", "capacity"):
+        assert again.store.data[kind] == whole[kind]
+
+
 def test_scenarios_that_are_searched_once_are_not_searched_in_later_repeats(tmp_path: Path, instant: list[Any]) -> None:
     twice = Programme(
         capacity=("mixed-u", "mixed-bursty"), capacity_once=("mixed-bursty",), repeats=2, sweep=("trigger-0",)

@@ -55,6 +55,12 @@ def spoil_everywhere(key: str, factor: float, load: float | None = None) -> Spoi
     return spoil
 
 
+def spoil_all_records(found: Results) -> None:
+    for each in ours(found, 0.5):
+        for found_query in each["queries"].values():
+            found_query["cdf"] = [[1.1 * latency_s, share] for latency_s, share in found_query["cdf"]]
+
+
 def spoil_cpu(found: Results) -> None:
     for each in ours(found, 0.5):
         each["cpu_s"] *= 1.2
@@ -86,6 +92,7 @@ EACH = {
     "over sb-fifo, worst": (spoil_queries(0.8, batch_max_p95_s=9.0), without_contender("slo-edf")),
     "over sb-fair, median": (spoil_everywhere("batch_max_p95_s", 1.7), without_contender("sb-fair")),
     "over sb-fair, worst": (spoil_queries(0.8, batch_max_p95_s=9.0), without("runs")),
+    "Median latency|together": (spoil_all_records, without_contender("trigger-0")),
     "Median latency|geometric": (spoil_everywhere("p50_s", 1.1, 0.5), without_load(0.5)),
     "Median latency|worst": (spoil_queries(0.5, p50_s=9.0), without_contender("trigger-0")),
     "CPU": (spoil_cpu, without_contender("trigger-0")),
@@ -304,6 +311,15 @@ def test_a_p95_of_few_batches_is_called_the_maximum() -> None:
     few = results(runs=[run("cells", "equal-10-u", name) for name in ("slo-edf", "sb-fifo")])
     few["runs"][0]["queries"]["lr1"]["batches"] = 19
     assert "fewer than 20 batches" in answer(few, claim("p95 up to −34 %"), "slo-edf").detail
+
+
+def test_the_median_of_all_records_is_not_that_of_the_queries() -> None:
+    quick, slow = query(1.0, 1.0, 0.0), query(1.0, 1.0, 0.0, cdf=[[5.0, 0.5], [9.0, 1.0]])
+    quick["cdf"] = [[0.1, 0.9], [6.0, 1.0]]
+    both = run("mixed", "mixed-u", "slo-edf") | {"queries": {"quick": quick, "slow": slow}}
+    assert lookup.median_of_all_s(both) == 5.0
+    assert lookup.median_of_all_s(both | {"aborted": True}) == math.inf
+    assert lookup.median_of_all_s(both | {"queries": {"slow": nothing_finished(1.0)}}) == math.inf
 
 
 def test_repeats_are_pooled_with_equal_weight() -> None:

@@ -20,7 +20,7 @@ from headgate.bench.linear_road.limits import add_limits, limit_entry
 from headgate.bench.linear_road.order import groups, turns
 from headgate.bench.linear_road.programmes import BEST, Part, Programme
 from headgate.bench.linear_road.runner import Runner, Tell, warm_up
-from headgate.bench.linear_road.scenarios import CONTENDERS, Scenario, find_contender, find_scenario
+from headgate.bench.linear_road.scenarios import CONTENDERS, Scenario, find_contender, find_scenario, same_queries
 from headgate.bench.linear_road.search import CapacitySearch
 from headgate.bench.linear_road.store import Store
 from headgate.bench.linear_road.sweep import candidates, decide, probes_left, sessions_left, sweep
@@ -273,16 +273,18 @@ class Judge:
         self.store.save()
 
     def _new_search(self, scenario: str, contender: str) -> CapacitySearch:
-        """It begins where earlier repeats ended, or the sweep, or anybody: near its goal, it is short."""
-        searched, swept = (
-            [entry for entry in self.store.data[kind] if entry["scenario"] == scenario and entry["load"] > 0]
-            for kind in ("capacity", "sweep")
-        )
-        own = [float(entry["load"]) for entry in searched if entry["contender"] == contender]
+        """It begins where earlier repeats ended, or the sweep, or the same queries under other promises, or anybody."""
+        searched, swept = self.store.data["capacity"], self.store.data["sweep"]
+        own = _loads(searched, contender, {scenario})
         if own:
             return CapacitySearch(median(own), stride=NEAR_STRIDE)
-        theirs = [entry for entry in swept if entry["contender"] == contender] or [*searched, *swept]
-        return CapacitySearch(max((float(entry["load"]) for entry in theirs), default=FIRST_LOAD))
+        kin = {entry["scenario"] for entry in searched if same_queries(entry["scenario"], scenario)}
+        found = (
+            _loads(swept, contender, {scenario})
+            or _loads(searched, contender, kin)
+            or [load for entries in (searched, swept) for load in _loads(entries, None, {scenario})]
+        )
+        return CapacitySearch(max(found, default=FIRST_LOAD))
 
     def _saturate(self, app: Application, visit: Visit) -> None:
         known = self.store.data["calibration"]["query_sets"][self._saturated_set]
@@ -302,3 +304,12 @@ class Judge:
         windows = {repeat: self.programme.window(repeat) for repeat in repeats}
         rate, costs = self.runner.rate(find_scenario(name), load), self.store.data["calibration"]["queries"]
         return limit_entry(find_scenario(name), load, rate, windows, costs)
+
+
+def _loads(entries: list[dict[str, Any]], contender: str | None, scenarios: set[str]) -> list[float]:
+    """The loads that `contender`, or anybody, kept in these scenarios."""
+    return [
+        float(entry["load"])
+        for entry in entries
+        if entry["scenario"] in scenarios and entry["load"] > 0 and contender in (None, entry["contender"])
+    ]

@@ -203,6 +203,12 @@ def pooled(cdfs: Iterable[Cdf]) -> list[tuple[float, float]]:
     return list(zip(latencies[order].tolist(), np.cumsum(steps[order]).tolist(), strict=True))
 
 
+def median_of_all_s(run: Run) -> float:
+    """The median latency of all records, whichever query they belong to; every query gets as many."""
+    median_s = quantile_s(pooled(query.get("cdf") or [] for query in run["queries"].values()), 0.5)
+    return math.inf if median_s is None or run.get("aborted") else median_s
+
+
 def contenders(results: Results, among: Iterable[str] | None = None) -> list[str]:
     """Names in the order they are always listed."""
     names = set(results.get("contenders") or {}) if among is None else set(among)

@@ -85,8 +85,11 @@ class Runner:
         self, app: Application, scenario: Scenario, search: CapacitySearch, what: str, repeat: int,
         setting: Contender | None = None,
     ) -> list[dict[str, Any]]:  # fmt: skip
-        """Run `search` to its end and return its probes."""
-        probes: list[dict[str, Any]] = []
+        """Run `search` to its end and return its probes; one that was interrupted goes on with those it had."""
+        contender = (setting or app.contender).name
+        probes = self.store.open_search(what, scenario.name, contender, repeat)
+        for probe in probes:
+            search.tell(probe["load"], kept=probe["kept"])
         while (load := search.next()) is not None:
             measured = self.cell(app, scenario, load, what, repeat, setting=setting, give_up=True)
             found = measured.found
@@ -95,6 +98,7 @@ class Runner:
             query, late = _worst(found)
             probe = {"load": measured.load, "rate": measured.rate, "slowness": found.slowness, "kept": kept}
             probes.append(probe | {"worst_query": query, "worst_violation_rate": late})
+            self.store.save()
         return probes
 
 

@@ -127,6 +127,11 @@ def find_scenario(name: str) -> Scenario:
     return _scenario(promises, _FILE + path)
 
 
+def same_queries(one: str, other: str) -> bool:
+    """Whether two scenarios run the same queries, whatever they promise and however records arrive."""
+    return find_scenario(one).query_set == find_scenario(other).query_set
+
+
 CONTENDERS = {
     contender.name: contender
     for contender in (

@@ -60,8 +60,18 @@ class Store:
     def saturation(self, contender: str, repeat: int) -> dict[str, Any] | None:
         return self._find("saturation", contender=contender, repeat=repeat)
 
+    def open_search(self, what: str, scenario: str, contender: str, repeat: int) -> list[dict[str, Any]]:
+        """The probes so far of the search that is going on, to be added to; a new list for another search."""
+        search = {"what": what, "scenario": scenario, "contender": contender, "repeat": repeat}
+        known = self.data.get("open_search") or {}
+        if any(known.get(key) != value for key, value in search.items()):
+            known = self.data["open_search"] = search | {"probes": []}
+        probes: list[dict[str, Any]] = known["probes"]
+        return probes
+
     def append(self, kind: str, entry: dict[str, Any]) -> None:
-        """Keep a capacity, a saturation or a limit."""
+        """Keep a capacity, a setting of the sweep or a saturation; a search that it ends is over."""
+        self.data.pop("open_search", None)
         self.data[kind].append(entry)
         if "contender" in entry:
             self._name(entry["contender"], entry.get("scenario"))

@@ -13,7 +13,7 @@ from typing import Any
 
 from headgate.bench.linear_road.programmes import Programme
 from headgate.bench.linear_road.runner import Runner
-from headgate.bench.linear_road.scenarios import find_contender, find_scenario
+from headgate.bench.linear_road.scenarios import find_contender, find_scenario, same_queries
 from headgate.bench.linear_road.search import CapacitySearch
 from headgate.bench.plan import Contender
 
@@ -22,6 +22,9 @@ START, STRIDE = 0.45, 1.35
 
 CANDIDATES = 2
 """At most so many settings of a scenario are searched finely: those that kept the highest of the coarse loads."""
+
+FAR_BEHIND = 1.15
+"""A candidate this far behind another after the fine searches so far is not searched again: twice their precision."""
 
 FIRST_PROBES, FURTHER_PROBES = 2.5, 0.8
 """Whole cells that a coarse search takes, about: of a scenario's first setting, and of one that most often breaks the
@@ -45,12 +48,25 @@ def sweep(runner: Runner) -> None:
 
 def candidates(data: dict[str, Any], programme: Programme, scenario: str) -> list[str]:
     """The settings that stand for the best static one until the fine searches have decided."""
+    found = _in_question(data, scenario)
+    if found is not None:
+        return found
+    if scenario in data["best_static"]:
+        return [data["best_static"][scenario]]  # chosen by hand
+    if scenario not in programme.needs_sweep:
+        return []
+    # Before the sweep, for a forecast: any will do, but the first takes part in other things, too.
+    return list((programme.sweep[1:] or programme.sweep)[:CANDIDATES])
+
+
+def _in_question(data: dict[str, Any], scenario: str) -> list[str] | None:
+    """The sweep's candidates without those that fine searches have found far behind; None before the sweep."""
     found = data.get("static_candidates", {}).get(scenario)
-    if found is None and scenario in data["best_static"]:
-        found = [data["best_static"][scenario]]  # chosen by hand
-    if found is None:  # before the sweep, for a forecast: any will do, but the first takes part in other things, too
-        found = (programme.sweep[1:] or programme.sweep)[:CANDIDATES] if scenario in programme.needs_sweep else []
-    return list(found)
+    if found is None:
+        return None
+    searched = {name: median(loads) for name in found if (loads := _fine_loads(data, scenario, name))}
+    bar = max(searched.values(), default=0.0) / FAR_BEHIND
+    return [name for name in found if searched.get(name, bar) >= bar]
 
 
 def decide(data: dict[str, Any], scenario: str) -> None:
@@ -96,11 +112,7 @@ def _is_first(data: dict[str, Any], programme: Programme, scenario: str) -> bool
 def _first_like(data: dict[str, Any], programme: Programme, scenario: str) -> str:
     """The scenario in which all settings are or were tried with the same queries."""
     names: list[str] = [*data.get("static_candidates", {}), *programme.needs_sweep]
-    return next(name for name in names if _same_queries(name, scenario))
-
-
-def _same_queries(one: str, other: str) -> bool:
-    return find_scenario(one).query_set == find_scenario(other).query_set
+    return next(name for name in names if same_queries(name, scenario))
 
 
 def _untried(data: dict[str, Any], programme: Programme, scenario: str) -> list[str]:
