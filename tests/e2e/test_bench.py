@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import threading
 import time
+from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -57,6 +60,38 @@ def _kill_contender() -> None:
     for child in psutil.Process().children():
         if "headgate.bench.contender" in child.cmdline():
             child.kill()
+
+
+BENCHMARK = """
+from headgate.bench.application import Application
+from headgate.bench.gauge import Gauge
+from headgate.bench.linear_road.scenarios import find_contender
+from headgate.bench.plan import BenchQuery, Cell
+
+with Gauge(), Application(find_contender("trigger-0")) as app:
+    app.run(Cell((BenchQuery("alerts", 5.0, "B(500)"),), settle_s=600.0, measure_s=60.0))
+"""
+
+
+def test_a_benchmark_that_is_killed_leaves_nothing_running() -> None:
+    benchmark = psutil.Popen([sys.executable, "-c", BENCHMARK])
+    #  Spark runs once its workers do; a JVM that is interrupted while it starts may stay, which is Spark's own matter
+    started = {"headgate.bench.gauge", "headgate.bench.contender", "pyspark.daemon"}
+    give_up_s = time.monotonic() + 60
+    while not started <= set(words(children := benchmark.children(recursive=True))):
+        assert time.monotonic() < give_up_s, "it has not started"
+        time.sleep(0.2)
+    benchmark.kill()
+    benchmark.wait()
+    _, alive = psutil.wait_procs(children, timeout=40)
+    assert alive == []
+
+
+def words(processes: list[psutil.Process]) -> Iterator[str]:
+    """Of their command lines, as far as they are still there."""
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            yield from process.cmdline()
 
 
 def test_a_contender_that_fails_says_why() -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headgate.bench.latency_figures import latency_figures
+from headgate.bench.orphans import end_with_parent
 from headgate.bench.plan import BenchQuery, Cell, Contender, Outcome
 from headgate.bench.steady import still_falling
 from headgate.cli.live import LiveView
@@ -135,7 +136,7 @@ class Bench:
         reports = self._from_kafka(cell, query) if self._kafka else self._from_trace(cell, query)
         writer = spec.build(reports).writeStream.format("noop").outputMode(spec.output_mode).queryName(query.name)
         writer = writer.option("checkpointLocation", str(self._checkpoint(query.name)))
-        trigger_s = self._trigger_s(query)
+        trigger_s = query.trigger_s if query.trigger_s is not None else self.contender.trigger_s(query, cell.queries)
         if trigger_s:
             writer = writer.trigger(processingTime=f"{trigger_s * 1e3:.0f} milliseconds")
         self.hg.start(writer, deadline=query.deadline_s)
@@ -171,11 +172,6 @@ class Bench:
     def _cpu_s(self) -> float:
         """CPU seconds of this process and everything it started for the queries: JVM, planning processes, workers."""
         return _cpu_s({flow.pid for flow in self._flows.values()})
-
-    def _trigger_s(self, query: BenchQuery) -> float:
-        if query.trigger_s is not None:
-            return query.trigger_s
-        return (self.contender.trigger_share or 0.0) * query.deadline_s
 
     def _checkpoint(self, name: str) -> Path:
         """A fresh folder that begins with what the cell before has learned."""
@@ -322,6 +318,7 @@ def opened(contender: Contender, cores: int | None, *, show: bool, kafka: str | 
 
 
 def main() -> int:
+    end_with_parent()
     setting = json.loads(Path(sys.argv[1]).read_text())
     contender = Contender(**setting["contender"])
     with opened(contender, setting["cores"], show=setting["show"], kafka=setting["kafka"]) as bench:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -29,6 +30,8 @@ class Contender:
     policy: str | None = "fair"
     trigger_share: float | None = None
     """Each query's fixed trigger as a share of its deadline; 0: as soon as the last batch is done; None: Headgate's."""
+    tight_share: float | None = None
+    """... and that of the query with the tightest deadline, where it is another."""
     mode: str = "FAIR"
     """``spark.scheduler.mode``."""
     plain_slots: bool = False
@@ -38,6 +41,12 @@ class Contender:
     def stock(self) -> bool:
         """Whether nothing of Headgate decides anything."""
         return self.trigger_share is not None and (self.mode == "FIFO" or self.policy == "fair")
+
+    def trigger_s(self, query: BenchQuery, queries: Sequence[BenchQuery]) -> float:
+        """The fixed trigger of one of `queries`; 0 if there is none."""
+        tight = query.deadline_s <= min(other.deadline_s for other in queries)
+        share = self.tight_share if tight and self.tight_share is not None else self.trigger_share
+        return (share or 0.0) * query.deadline_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,9 +71,8 @@ class Runner:
         window, expected = self.programme.window(repeat), self.slowness()
         rate = self.rate(scenario, load) / expected
         queries = scenario.queries(rate, window)
-        if setting is not None and setting.trigger_share is not None:
-            share = setting.trigger_share
-            queries = tuple(replace(query, trigger_s=share * query.deadline_s) for query in queries)
+        if setting is not None:
+            queries = tuple(replace(query, trigger_s=setting.trigger_s(query, queries)) for query in queries)
         programme = self.programme
         found = app.run(Cell(queries, programme.settle_s, programme.measure_s, window.seed, give_up=give_up))
         measured = Measured(found, rate, load * found.slowness / expected)

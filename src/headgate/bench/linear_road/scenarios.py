@@ -39,6 +39,11 @@ class Scenario:
     deadlines_s: dict[str, float]
 
     @property
+    def mixed(self) -> bool:
+        """Whether some promises are tighter than others."""
+        return len(set(self.deadlines_s.values())) > 1
+
+    @property
     def query_set(self) -> str:
         """The queries, whatever their promises: what a calibration is made for."""
         return "+".join(sorted(self.deadlines_s))
@@ -149,37 +154,45 @@ CONTENDERS = {
 }
 
 SWEEP = (
-    *("trigger-0", "static-0.25-fair", "static-0.5-fair"),
-    *("static-0-fifo", "static-0.25-fifo", "static-0.5-fifo"),
+    *("trigger-0", "static-0.25-fair", "static-0.5-fair", "static-0.25-0.5-fair"),
+    *("static-0-fifo", "static-0.25-fifo", "static-0.5-fifo", "static-0.25-0.5-fifo"),
     "static-0.25-fair-plain",
 )
-"""What an expert would try: every fixed trigger (shares of each query's deadline; 0 is Spark's default) with FAIR and
-with FIFO, all with slots to spare as Headgate's session has them; and one with a slot per core, which tells what the
-slots do. The papers' choice, the whole deadline, is measured in the cells: half of its records are late by
-design."""
+"""What an expert would try: fixed triggers (shares of each query's deadline; 0 is Spark's default; where deadlines
+differ, also a smaller share for the tightest than for the others) with FAIR and with FIFO, all with slots to spare as
+Headgate's session has them; and one with a slot per core, which tells what the slots do. The papers' choice, the whole
+deadline, is measured in the cells: half of its records are late by design."""
 
 
-def static(share: float, mode: str, *, plain_slots: bool = False) -> Contender:
+def static(share: float, mode: str, *, tight_share: float | None = None, plain_slots: bool = False) -> Contender:
     """Stock Spark with one choice of triggers, scheduler and slots."""
     for known in (CONTENDERS["trigger-0"], CONTENDERS["sb-fair"], CONTENDERS["sb-fifo"]):
-        if (known.trigger_share, known.mode, known.plain_slots) == (share, mode, plain_slots):
+        chosen = share, tight_share, mode, plain_slots
+        if (known.trigger_share, known.tight_share, known.mode, known.plain_slots) == chosen:
             return known
     trigger = "trigger 0" if share == 0 else f"trigger = {share:g} x deadline"
-    name, title = f"static-{share:g}-{mode.lower()}", f"stock {mode}, {trigger}"
+    name, title = f"{share:g}-{mode.lower()}", f"stock {mode}, {trigger}"
+    if tight_share is not None:
+        name, title = f"{tight_share:g}-{name}", f"{title}, {tight_share:g} x for the tightest"
     if plain_slots:
         name, title = f"{name}-plain", f"{title}, a slot per core"
-    return Contender(name, title, trigger_share=share, mode=mode, plain_slots=plain_slots)
+    return Contender(
+        f"static-{name}", title, trigger_share=share, tight_share=tight_share, mode=mode, plain_slots=plain_slots
+    )
 
 
 def find_contender(name: str) -> Contender:
     """A contender by its name, also one of the sweep's."""
     if name in CONTENDERS:
         return CONTENDERS[name]
-    found = re.fullmatch(r"static-(\d+(?:\.\d+)?)-(fair|fifo)(-plain)?", name)
+    number = r"\d+(?:\.\d+)?"
+    found = re.fullmatch(rf"static-(?:({number})-)?({number})-(fair|fifo)(-plain)?", name)
     if found is None:
         raise BadParameter(
             "contender", name, "there is none of this name",
-            f"use static-SHARE-fair, static-SHARE-fifo (-plain for a slot per core), {', '.join(CONTENDERS)}",
+            "use static-SHARE-fair, static-SHARE-fifo (static-TIGHT-SHARE-fair with a share of its own for the "
+            f"tightest query, -plain for a slot per core), {', '.join(CONTENDERS)}",
         )  # fmt: skip
-    share, mode, plain = found.groups()
-    return static(float(share), mode.upper(), plain_slots=plain is not None)
+    tight, share, mode, plain = found.groups()
+    tight_share = None if tight is None else float(tight)
+    return static(float(share), mode.upper(), tight_share=tight_share, plain_slots=plain is not None)

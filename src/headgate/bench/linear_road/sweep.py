@@ -122,6 +122,8 @@ def _untried(data: dict[str, Any], programme: Programme, scenario: str) -> list[
         known = candidates(data, programme, _first_like(data, programme, scenario))
         sessions = {_session(find_contender(name)) for name in known}
         names = tuple(name for name in names if _session(find_contender(name)) in sessions)
+    if not find_scenario(scenario).mixed:  # there is no tightest query
+        names = tuple(name for name in names if find_contender(name).tight_share is None)
     return [name for name in names if name not in _loads(data, scenario)]
 
 
