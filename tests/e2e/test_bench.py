@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 import threading
 import time
@@ -74,7 +75,10 @@ with Gauge(), Application(find_contender("trigger-0")) as app:
 
 
 def test_a_benchmark_that_is_killed_leaves_nothing_running() -> None:
-    benchmark = psutil.Popen([sys.executable, "-c", BENCHMARK])
+    def as_in_the_background() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # what a shell does to commands that end with &
+
+    benchmark = psutil.Popen([sys.executable, "-c", BENCHMARK], preexec_fn=as_in_the_background)
     #  Spark runs once its workers do; a JVM that is interrupted while it starts may stay, which is Spark's own matter
     started = {"headgate.bench.gauge", "headgate.bench.contender", "pyspark.daemon"}
     give_up_s = time.monotonic() + 60

@@ -72,10 +72,12 @@ def run(parsed: argparse.Namespace) -> Any:
         judge = Judge(programme, store, local_cores(), progress)
         print(f"{', '.join(programme.scenarios)}: about {minutes(judge.remaining_s())}")
         return None
-    with source(parsed.source) as kafka, Gauge() as gauge:
-        Judge(programme, store, local_cores(), progress, kafka, gauge).run()
-    report = write_report(store.data, store.path.parent / "report.html")
-    print(f"results: {store.path}\nreport:  {report}", file=sys.stderr)
+    try:
+        with source(parsed.source) as kafka, Gauge() as gauge:
+            Judge(programme, store, local_cores(), progress, kafka, gauge).run()
+    finally:  # an interrupted run has something to show, too
+        report = write_report(store.data, store.path.parent / "report.html")
+        print(f"results: {store.path}\nreport:  {report}", file=sys.stderr)
     return store.data
 
 
