@@ -19,7 +19,6 @@ from headgate.bench.linear_road.scenarios import (
     Window,
     find_contender,
     realised_rate,
-    static,
 )
 from headgate.bench.linear_road.store import Store, read_results
 from headgate.bench.plan import Cell, Contender, Outcome
@@ -394,36 +393,9 @@ def apart_s(judged: Judge, one: str, other: str) -> float:
                if name == one and (other, *what) in begun_s)  # fmt: skip
 
 
-def test_every_trigger_is_tried_with_both_schedulers_on_the_same_slots() -> None:
-    settings = [find_contender(name) for name in SWEEP]
-    spare = {(each.tight_share, each.trigger_share, each.mode) for each in settings if not each.plain_slots}
-    shares = (None, 0), (None, 0.25), (None, 0.5), (0.25, 0.5)
-    assert spare == {(*share, mode) for share in shares for mode in ("FAIR", "FIFO")}
-    assert any(setting.plain_slots for setting in settings)
-
-
-def test_the_tightest_query_may_have_a_share_of_its_own() -> None:
-    queries = SCENARIOS["mixed-u"].queries(1_000)
-    one, two = static(0.5, "FAIR"), static(0.5, "FAIR", tight_share=0.25)
-    assert [one.trigger_s(query, queries) for query in queries] == [0.75, 3.0, 10.0, 10.0]
-    assert [two.trigger_s(query, queries) for query in queries] == [0.375, 3.0, 10.0, 10.0]
-    assert [find_contender("slo-edf").trigger_s(query, queries) for query in queries] == [0, 0, 0, 0]
-
-
 def test_no_query_has_a_share_of_its_own_where_deadlines_are_equal(tmp_path: Path, instant: list[Any]) -> None:
     both = ("static-0.25-fair", "static-0.25-0.5-fair")
     judged = judge(tmp_path, Programme(capacity=("equal-5-u", "mixed-u"), repeats=1, sweep=both))
     judged.run()
     tried = {(entry["scenario"], entry["contender"]) for entry in judged.store.data["sweep"]}
     assert tried == {("equal-5-u", both[0]), ("mixed-u", both[0]), ("mixed-u", both[1])}
-
-
-def test_static_settings_have_one_name_each() -> None:
-    assert static(0.0, "FAIR").name == "trigger-0"
-    assert static(1.0, "FIFO").name == "sb-fifo"
-    assert find_contender("static-0.25-fifo") == static(0.25, "FIFO")
-    assert find_contender("static-0.25-0.5-fair") == static(0.5, "FAIR", tight_share=0.25)
-    for nonsense in ("fastest", "static-x-fair", "static-0.5-lifo"):
-        with pytest.raises(BadParameter, match=nonsense):
-            find_contender(nonsense)
-    assert static(0.25, "FIFO").stock and not find_contender("scheduling-only").stock
