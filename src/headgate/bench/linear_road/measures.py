@@ -126,7 +126,7 @@ def _medians(results: Results) -> list[Target]:
     together = [
         Sample(mine["repeat"], lookup.median_of_all_s(mine) / their_s, _where(mine))
         for mine, other in lookup.pairs(runs, OURS, TRIGGER_0)
-        if (their_s := lookup.median_of_all_s(other)) < math.inf
+        if 0 < (their_s := lookup.median_of_all_s(other)) < math.inf
     ]
     ways: tuple[tuple[str, list[Sample], Reduce], ...] = (
         ("of all records together", together, geometric_mean),
