@@ -121,7 +121,8 @@ class LocalBroker:
         values = {"port": self._port, "controller": self._controller, "login": self._login, "folder": self.folder}
         config.write_text(_CONFIG.format(**values, user=self.user, password=self.password))
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(config))
+        # Joined by "=": one name in 64 begins with "-", which would be read as the next option.
+        command = self._java("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(config))
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             config.unlink()
