@@ -25,6 +25,12 @@ def test_a_folder_goes_on_with_more_of_the_same(tmp_path: Path) -> None:
     assert wider.data["settings"]["repeats"] == 5
 
 
+def test_a_narrower_command_does_not_hide_what_was_measured_before(tmp_path: Path) -> None:
+    begun(tmp_path, settings=SETTINGS | {"repeats": 3, "parts": ["mixed", "cells"]})
+    found = Store(tmp_path, "", SETTINGS | {"repeats": 1, "parts": ["cells", "modules"]}).data["settings"]
+    assert (found["repeats"], found["parts"]) == (3, ["mixed", "cells", "modules"])
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [

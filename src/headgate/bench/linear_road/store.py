@@ -35,7 +35,7 @@ class Store:
 
     def _check(self, settings: dict[str, Any]) -> None:
         refuse_mixture(self.path.parent, _measured_alike(self.data), _measured_alike(_fresh("", settings)))
-        self.data["settings"] |= settings
+        self.data["settings"] |= _widened(self.data["settings"], settings)
 
     def has(self, part: str, scenario: str, contender: str, load: float, repeat: int, cores: int) -> bool:
         wanted = (part, scenario, contender, round(load, 4), repeat, cores)
@@ -107,6 +107,12 @@ def refuse_mixture(folder: Path, began: dict[str, Any], here: dict[str, Any]) ->
             "--out", str(folder), f"it holds results with {', '.join(different)}",
             "name another folder, or go on with the same settings, versions and machine",
         )  # fmt: skip
+
+
+def _widened(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """Settings that tell of all runs of a folder, also of those before a narrower command."""
+    repeats = max(before.get("repeats", 0), now["repeats"])
+    return now | {"repeats": repeats, "parts": list(dict.fromkeys([*before.get("parts", []), *now.get("parts", [])]))}
 
 
 def _measured_alike(data: dict[str, Any]) -> dict[str, Any]:
