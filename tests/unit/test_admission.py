@@ -63,20 +63,36 @@ def test_an_early_start_gathers_a_worthwhile_batch_first() -> None:
 
 def test_busy_cores_make_it_wait() -> None:
     waits = query("waits", oldest_at_s=100.0)
-    busy = query("busy", rows=None, running=running(finish_at_s=103.0))
+    busy = query("busy", rows=None, running=running(finish_at_s=103.2))
     decision = slo(moment(100.3, waits, busy), waits)
     assert not decision.open
-    assert "busy" in decision.reason
+    assert "waits for busy" in decision.reason
 
 
-def test_one_that_has_waited_long_enough_starts_beside_another() -> None:
+def test_one_that_is_worth_its_fixed_cost_starts_beside_another_that_bears_it() -> None:
+    #  the one that runs ends at 101.5 alone and is due at 105: beside another still by 0.65 of its deadline
     waits = query("waits", oldest_at_s=100.0)
-    busy = query("busy", rows=None, running=running(finish_at_s=103.0))
-    held = slo(moment(100.3, waits, busy), waits)
+    runs = query("runs", rows=None, running=running(finish_at_s=101.5))
+    held = slo(moment(100.3, waits, runs), waits)
     assert 100.3 < held.until_s < 102.0
-    assert slo(moment(held.until_s + 0.001, waits, busy), waits).open
-    another = query("another", rows=None, running=running(finish_at_s=103.0))
-    assert not slo(moment(held.until_s + 0.001, waits, busy, another), waits).open
+    assert slo(moment(held.until_s + 0.001, waits, runs), waits).open
+    another = query("another", rows=None, running=running(finish_at_s=101.5))
+    assert not slo(moment(held.until_s + 0.001, waits, runs, another), waits).open
+
+
+def test_beside_a_batch_that_needs_its_time_it_waits_if_it_can() -> None:
+    needy = query("needy", rows=None, running=running(finish_at_s=103.2))
+    patient, tight = query("patient", oldest_at_s=100.0), query("tight", deadline_s=2.5, oldest_at_s=100.0)
+    decision = slo(moment(101.3, patient, needy), patient)
+    assert not decision.open and "waits for needy" in decision.reason
+    assert slo(moment(101.3, tight, needy), tight).open, "it would miss its own deadline"
+
+
+def test_an_expected_end_may_come_later() -> None:
+    waits = query("waits", oldest_at_s=100.0)
+    latest_s = latest_start(waits, 101.0, 0.0)
+    just = query("just", rows=None, running=running(finish_at_s=latest_s - 0.01, due_at_s=latest_s))
+    assert slo(moment(101.0, waits, just), waits).open, "waiting for it would leave nothing for a surprise"
 
 
 def test_beside_a_tighter_query_it_takes_what_that_one_can_wait_for() -> None:

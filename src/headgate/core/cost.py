@@ -108,6 +108,11 @@ class CostModel:
         numbers = (self.fixed_s, self.per_row_s, self.stretch, self.mean_s, self.mean_rows)
         return all(map(math.isfinite, numbers)) and self.expected_s(self.mean_rows) > _FASTEST_S
 
+    @property
+    def usual_overlap(self) -> float:
+        """How many other batches ran beside its own lately (the root of the mean square)."""
+        return math.sqrt(self.overlap_sq / self.weight) if self.weight > 0 else 0.0
+
     def expected_s(self, rows: float, overlap: float = 0.0) -> float:
         """The expected duration."""
         return (self.fixed_s + self.per_row_s * max(rows, 0.0)) * (1.0 + self.stretch * overlap)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from headgate.core.admission import verdicts
 from headgate.core.admission.decision import Decision
-from headgate.core.admission.pacing import pace_s, work_share
+from headgate.core.admission.pacing import EARLY_END_BY, pace_s, work_share
 from headgate.core.durations import format_duration
 from headgate.core.snapshot import QueryView, Snapshot, Waiting
 
@@ -29,9 +29,8 @@ HARMLESS_STRETCH = 0.25
 CORES_PER_BATCH = 4
 """... or while there are so many cores for each batch: on large machines company is tried, and so learned."""
 
-PATIENCE = 1.5
-"""One that has waited this many times its pace for idle cores starts beside a batch that runs: planning, commits and
-single tasks leave cores unused that a second batch can fill."""
+OVERRUN = 1.25
+"""Who waits for the end of a batch reckons with this many times what is left of it: an end is only expected."""
 
 CONSIDERATE_SHARE = 0.75
 """A batch takes at most this share of the tightest other deadline. What the other waits for is one of its tasks, not
@@ -284,11 +283,11 @@ class _Early:
 def _early_start(snapshot: Snapshot, query: QueryView, waiting: Waiting, limit_rows: float) -> _Early:
     now_s = snapshot.now_s
     span_s = query.cost.expected_s(min(waiting.rows, limit_rows))
-    patience_s = pace_s(snapshot, query)
-    busy = _busy_until(snapshot, query, waiting.oldest_at_s, patience_s)
-    if busy is not None:
-        return busy
-    paced_s = min(waiting.oldest_at_s + patience_s, _full_at(waiting, limit_rows, now_s))
+    running = _in_the_way(snapshot, query)
+    if running and not _may_join(snapshot, query, running, span_s):
+        # An end is an event that asks again; a time-out would only ask for nothing.
+        return _Early(math.inf, f"waits for {running[0].name} to finish")
+    paced_s = min(waiting.oldest_at_s + pace_s(snapshot, query), _full_at(waiting, limit_rows, now_s))
     if now_s < paced_s:
         return _Early(paced_s, "gathers a worthwhile batch")
     for other in snapshot.others(query):
@@ -303,19 +302,38 @@ def _full_at(waiting: Waiting, limit_rows: float, now_s: float) -> float:
     return now_s + max(0.0, missing) / max(waiting.rate_rows_s, 1e-9)
 
 
-def _busy_until(snapshot: Snapshot, query: QueryView, oldest_s: float, patience_s: float) -> _Early | None:
-    """Whom it waits for, and until when at most; None if there is room now."""
+def _in_the_way(snapshot: Snapshot, query: QueryView) -> list[QueryView]:
+    """Those whose batches run, if they leave no idle cores for one of `query`."""
     running = [other for other in snapshot.others(query) if other.running is not None]
-    room = max(1, snapshot.cores // CORES_PER_BATCH)
-    if len(running) * query.cost.stretch <= HARMLESS_STRETCH or len(running) < room:
-        return None
-    why = f"waits for {running[0].name} to finish"
+    idle = len(running) * query.cost.stretch <= HARMLESS_STRETCH or len(running) < _room(snapshot)
+    return [] if idle else running
+
+
+def _room(snapshot: Snapshot) -> int:
+    return max(1, snapshot.cores // CORES_PER_BATCH)
+
+
+def _may_join(snapshot: Snapshot, query: QueryView, running: list[QueryView], span_s: float) -> bool:
+    """Whether a batch may start beside those that run: planning, commits and single tasks leave cores unused."""
+    now_s = snapshot.now_s
     # The scheduler serves the more urgent batch first, so that company costs it little.
     urgent = all(query.due_at_s < other.running.due_at_s for other in running if other.running)
-    if len(running) > room and not urgent:
-        return _Early(math.inf, why)  # an end is an event that asks again; a time-out would only ask for nothing
-    joins_s = oldest_s + (1.0 if urgent else PATIENCE) * patience_s
-    return None if joins_s <= snapshot.now_s else _Early(joins_s, why)
+    if len(running) > _room(snapshot) and not urgent:
+        return False
+    if all(_bears_company(other, now_s, span_s) for other in running):
+        return True
+    # One after another each batch is done sooner, so that whoever can wait does.
+    left_s = max(other.running.finish_at_s for other in running if other.running) - now_s
+    return latest_start(query, now_s, 0.0) < now_s + OVERRUN * left_s
+
+
+def _bears_company(other: QueryView, now_s: float, span_s: float) -> bool:
+    """Whether the batch that runs ends in good time even if another runs beside it for `span_s`."""
+    running, deadline_s = other.running, other.promise.deadline_s
+    if running is None or deadline_s is None:
+        return True
+    shared_s = min(span_s, max(0.0, running.finish_at_s - now_s))
+    return running.finish_at_s + other.cost.stretch * shared_s <= running.due_at_s - (1.0 - EARLY_END_BY) * deadline_s
 
 
 def _would_suffer(other: QueryView, now_s: float, span_s: float) -> bool:
@@ -342,9 +360,9 @@ def _best_effort(snapshot: Snapshot, query: QueryView, waiting: Waiting) -> Deci
     if now_s >= limit_s:
         reason = f"waited {BEST_EFFORT_PATIENCE_S:g} s for slack"
         return Decision(True, "patience", reason, max_rows=limit, predicted_s=span_s)
-    busy = _busy_until(snapshot, query, waiting.oldest_at_s, math.inf)
-    if busy is not None:
-        return Decision(False, "busy", busy.why, until_s=limit_s, predicted_s=span_s)
+    if running := _in_the_way(snapshot, query):
+        why = f"waits for {running[0].name} to finish"
+        return Decision(False, "busy", why, until_s=limit_s, predicted_s=span_s)
     for other in snapshot.others(query):
         if other.promise.deadline_s is not None and _would_suffer(other, now_s, span_s):
             return Decision(False, "busy", f"leaves the cores to {other.name}", until_s=limit_s, predicted_s=span_s)
