@@ -2,32 +2,50 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from headgate.bench import gauge
 from headgate.bench.linear_road import judge
-from headgate.cli import bench_linear_road as command
+from headgate.cli.bench_linear_road import command_line
+from headgate.cli.main import main
 
 
 class Interrupted:
-    """A judge whose user has had enough at once."""
+    """A judge whose user, or system, has had enough at once."""
+
+    by = signal.SIGINT
 
     def __init__(self, *_: object) -> None:
         pass
 
     def run(self) -> None:
-        raise KeyboardInterrupt
+        signal.raise_signal(self.by)
 
 
-def test_an_interrupted_run_shows_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def _own_signals() -> Iterator[None]:
+    """The command says what a signal does in its process; here that is pytest's."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("_own_signals")
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_shows_what_it_has(by: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Interrupted, "by", by)
     monkeypatch.setattr(judge, "Judge", Interrupted)
     monkeypatch.setattr(gauge, "Gauge", contextlib.nullcontext)
-    parser = argparse.ArgumentParser()
-    command.arguments(parser)
-    with pytest.raises(KeyboardInterrupt):
-        command.run(parser.parse_args(["--quick", "--out", str(tmp_path)]))
+    assert main(["bench", "linear-road", "--quick", "--out", str(tmp_path)]) == 130
     assert "0 of 14 targets met" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize("out", ["--out /home/ann/results", "--out=/home/ann/results"])
+def test_results_tell_how_they_were_measured_and_not_where_they_were_put(out: str) -> None:
+    words = f"/home/ann/bin/headgate bench linear-road --quick {out} --seed 3".split()
+    assert command_line(words) == "headgate bench linear-road --quick --seed 3"

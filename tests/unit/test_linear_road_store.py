@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from headgate.bench.linear_road.lookup import commands
 from headgate.bench.linear_road.store import FILE, Store, machine
 from headgate.errors import BadParameter
 
@@ -29,6 +30,16 @@ def test_a_narrower_command_does_not_hide_what_was_measured_before(tmp_path: Pat
     begun(tmp_path, settings=SETTINGS | {"repeats": 3, "parts": ["mixed", "cells"]})
     found = Store(tmp_path, "", SETTINGS | {"repeats": 1, "parts": ["cells", "modules"]}).data["settings"]
     assert (found["repeats"], found["parts"]) == (3, ["mixed", "cells", "modules"])
+
+
+def test_every_command_that_measured_is_told_once(tmp_path: Path) -> None:
+    begun(tmp_path)
+    for _ in range(2):
+        Store(tmp_path, "headgate bench linear-road --parts cells", SETTINGS).save()
+    assert commands(Store(tmp_path, "", SETTINGS).data) == [
+        "headgate bench linear-road",
+        "headgate bench linear-road --parts cells",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     if parsed.kind == "compare":
         return _compare(parsed)
+    # A plain `kill` ends a benchmark as Ctrl-C does: with a report of what there is.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     kinds = {
         "decisions": _decisions,
         "overhead": _overhead,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -82,7 +83,9 @@ def run(parsed: argparse.Namespace) -> Any:
 
 
 def command_line(words: list[str]) -> str:
-    return " ".join(["headgate", *words[1:]])
+    """What measured, without where its results went: that says nothing about them, but much about somebody's disk."""
+    told = re.sub(r" --out(=| +)\S+", "", " ".join(words[1:]))
+    return f"headgate {told}"
 
 
 def programme_of(parsed: argparse.Namespace, cores: int) -> Programme:

@@ -48,6 +48,11 @@ class Cell(NamedTuple):
     cores: int
 
 
+def commands(results: Results) -> list[str]:
+    """All that measured something into these results, in their order."""
+    return [line for line in str(results.get("command") or "").split("\n") if line]
+
+
 def cell_of(run: Run) -> Cell:
     return Cell(run["part"], run["scenario"], run["contender"], round(run["load"], 3), run.get("cores", 0))
 

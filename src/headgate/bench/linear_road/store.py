@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate._version import __version__
+from headgate.bench.linear_road.lookup import commands
 from headgate.bench.linear_road.scenarios import find_contender, find_scenario
 from headgate.bench.plan import Measured
 from headgate.engine.session import local_cores
@@ -30,6 +31,8 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
         self.data: dict[str, Any] = _read(self.path) if self.path.exists() else _fresh(command, settings)
         self._check(settings)
+        if command and command not in (known := commands(self.data)):
+            self.data["command"] = "\n".join([*known, command])
         self._opened_s = time.monotonic()
         self._took_before_s = float(self.data["took_s"])
 

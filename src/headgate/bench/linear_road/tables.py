@@ -23,7 +23,7 @@ def run_table(results: Results) -> Html:
     """What was run, where and how."""
     machine, settings = results.get("machine") or {}, results.get("settings") or {}
     facts: list[tuple[str, Text | None]] = [
-        ("command", code(results["command"]) if results.get("command") else None),
+        *(("command", code(command)) for command in lookup.commands(results)),
         ("began", results.get("began")),
         ("took", text.minutes(results["took_s"]) if results.get("took_s") else None),
         ("machine", _machine(machine)),
