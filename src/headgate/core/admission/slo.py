@@ -286,7 +286,7 @@ def _early_start(snapshot: Snapshot, query: QueryView, waiting: Waiting, limit_r
     running = _in_the_way(snapshot, query)
     if running and not _may_join(snapshot, query, running, span_s):
         # An end is an event that asks again; a time-out would only ask for nothing.
-        return _Early(math.inf, f"waits for {running[0].name} to finish")
+        return _Early(math.inf, _waits_for(running))
     paced_s = min(waiting.oldest_at_s + pace_s(snapshot, query), _full_at(waiting, limit_rows, now_s))
     if now_s < paced_s:
         return _Early(paced_s, "gathers a worthwhile batch")
@@ -307,6 +307,10 @@ def _in_the_way(snapshot: Snapshot, query: QueryView) -> list[QueryView]:
     running = [other for other in snapshot.others(query) if other.running is not None]
     idle = len(running) * query.cost.stretch <= HARMLESS_STRETCH or len(running) < _room(snapshot)
     return [] if idle else running
+
+
+def _waits_for(running: list[QueryView]) -> str:
+    return f"waits for {running[0].name} to finish"
 
 
 def _room(snapshot: Snapshot) -> int:
@@ -361,8 +365,7 @@ def _best_effort(snapshot: Snapshot, query: QueryView, waiting: Waiting) -> Deci
         reason = f"waited {BEST_EFFORT_PATIENCE_S:g} s for slack"
         return Decision(True, "patience", reason, max_rows=limit, predicted_s=span_s)
     if running := _in_the_way(snapshot, query):
-        why = f"waits for {running[0].name} to finish"
-        return Decision(False, "busy", why, until_s=limit_s, predicted_s=span_s)
+        return Decision(False, "busy", _waits_for(running), until_s=limit_s, predicted_s=span_s)
     for other in snapshot.others(query):
         if other.promise.deadline_s is not None and _would_suffer(other, now_s, span_s):
             return Decision(False, "busy", f"leaves the cores to {other.name}", until_s=limit_s, predicted_s=span_s)
