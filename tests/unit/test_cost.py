@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import statistics
 
 import pytest
 
@@ -74,6 +75,27 @@ def test_warm_up_is_forgotten() -> None:
     for seconds in (8.0, 3.0, 1.5, 0.9, 0.6, *[0.4] * 40):
         model = model.observe(1_000, seconds, 0.0)
     assert model.expected_s(1_000) == pytest.approx(0.4, rel=0.15)
+
+
+def test_what_a_cold_machine_did_to_rare_batches_is_soon_unlearned() -> None:
+    """Warm-up makes fixed and per-row costs fall alike: sixteen batches must do, whatever their sizes were."""
+    ratios = []
+    for seed in range(30):
+        random_ = random.Random(seed)
+        model = CostModel()
+        for index in range(16):
+            rows, cold = int(150_000 * math.exp(random_.gauss(0, 0.45))), 1 + 3 * math.exp(-index / 4)
+            model = model.observe(rows, (0.3 + 2e-6 * rows) * cold * math.exp(random_.gauss(0, 0.1)), 0.0)
+        ratios.append(model.fixed_s / 0.3)
+    assert statistics.median(ratios) < 1.3, "without following the level it is 1.5"
+
+
+def test_the_level_is_followed_as_fast_up_as_down() -> None:
+    for factor in (0.6, 1.6):
+        model = trained(noise=0.1)
+        for rows in (20_000, 5_000, 40_000, 10_000, 30_000):
+            model = model.observe(rows, factor * (0.3 + 2e-5 * rows), 0.0)
+        assert model.expected_s(20_000) == pytest.approx(factor * 0.7, rel=0.15)
 
 
 def test_company_is_learned_apart_from_the_line() -> None:

@@ -5,7 +5,9 @@ A batch of `rows` that runs beside `overlap` other batches (their average number
     (fixed_s + per_row_s * rows) * (1 + stretch * overlap)
 
 seconds. All parts are learned with exponential forgetting, because the JVM gets several times faster while it warms up
-and loads drift. The residual is kept as a logarithm, separately for batches that ran alone and batches that had
+and loads drift. What changes then is mostly the level: fixed and per-row costs fall alike, and every batch tells it,
+while only batches of different sizes tell one part from the other. So the level follows quickly, the rest slowly; a
+query whose batches are rare would otherwise believe for minutes that they cost what they cost cold. The residual is kept as a logarithm, separately for batches that ran alone and batches that had
 company: the spread of a mixture would be too wide for the one and too narrow for the other.
 """
 
@@ -21,6 +23,10 @@ from headgate.errors import StateError
 
 FORGET = 0.93
 """Weight of the past per batch: about the last 14 batches count, enough for a spread, short enough for JIT warm-up."""
+
+LEVEL_GAIN = 0.3
+"""How far the level follows the latest batch, if batches are even: the last three or so tell what all costs are
+multiplied by."""
 
 READY_AFTER = 3
 """Batches before predictions are trusted to hold a batch back."""
@@ -148,7 +154,8 @@ class CostModel:
             return CostModel().observe(rows, duration_s, overlap)
         overlap = min(max(overlap, 0.0), 50.0)
         clipped_s = self._clip(rows, duration_s, overlap)
-        fitted = self._fit_line(rows, clipped_s / (1.0 + self.stretch * overlap))
+        level = self._follow_level(rows, duration_s, overlap) if clipped_s == duration_s else self
+        fitted = level._fit_line(rows, clipped_s / (1.0 + self.stretch * overlap))
         learned = fitted._fit_stretch(rows, clipped_s, overlap)._rates(rows, duration_s, overlap)
         # Once trusted, the error is that of the prediction made before: a fit flatters its own data.
         judge = self if self.ready else learned
@@ -161,6 +168,14 @@ class CostModel:
         limit = max(_CLIP_MIN, 3.0 * self._residual(overlap).spread)
         expected_s = self.expected_s(rows, overlap)
         return min(max(duration_s, expected_s * math.exp(-limit)), expected_s * math.exp(limit))
+
+    def _follow_level(self, rows: int, duration_s: float, overlap: float) -> CostModel:
+        """All costs follow the latest batch a little, less in a situation whose batches scatter anyway."""
+        if not self.ready:
+            return self
+        scatter = (self._residual(overlap).spread / _SPREAD_PRIOR) ** 2
+        scale = (duration_s / self.expected_s(rows, overlap)) ** (LEVEL_GAIN / (1.0 + scatter))
+        return replace(self, mean_s=scale * self.mean_s, cov=scale * self.cov)
 
     def _fit_line(self, rows: int, alone_s: float) -> CostModel:
         weight = FORGET * self.weight + 1.0
