@@ -108,10 +108,10 @@ def test_more_load_means_fewer_batches(rate_rows_s: float, more: float) -> None:
 
 
 def test_worked_by_hand() -> None:
-    #  four times the fixed cost: a quarter as often, whatever the deadlines;  .08 * 2 / .5 and .32 * 2 / .5
-    assert paces(fleet([(0.08, 9.0), (0.32, 30.0)])) == pytest.approx([0.32, 1.28], rel=0.03)
-    #  the second bears no more than .65 * 3 s less the .72 s of a batch in usual company: it takes .26, .24 is left
-    assert paces(fleet([(0.08, 9.0), (0.32, 3.0)])) == pytest.approx([0.08 / 0.24, 1.23], rel=0.03)
+    #  four times the fixed cost: a quarter as often, whatever the deadlines;  .08 * 2 / .4 and .32 * 2 / .4
+    assert paces(fleet([(0.08, 9.0), (0.32, 30.0)])) == pytest.approx([0.4, 1.6], rel=0.03)
+    #  the second bears no more than .65 * 3 s less the .72 s of a batch in usual company: it takes .26, .14 is left
+    assert paces(fleet([(0.08, 9.0), (0.32, 3.0)])) == pytest.approx([0.08 / 0.14, 1.23], rel=0.03)
 
 
 def test_overload_leaves_the_least_share() -> None:

@@ -16,7 +16,7 @@ import math
 
 from headgate.core.snapshot import QueryView, Snapshot
 
-MOST_FIXED_SHARE = 0.5
+MOST_FIXED_SHARE = 0.4
 """Fixed costs of early batches take at most this share of the time, however idle the machine is: they cost CPU."""
 
 FULL = 1.2
