@@ -7,8 +7,10 @@ A batch of `rows` that runs beside `overlap` other batches (their average number
 seconds. All parts are learned with exponential forgetting, because the JVM gets several times faster while it warms up
 and loads drift. What changes then is mostly the level: fixed and per-row costs fall alike, and every batch tells it,
 while only batches of different sizes tell one part from the other. So the level follows quickly, the rest slowly; a
-query whose batches are rare would otherwise believe for minutes that they cost what they cost cold. The residual is kept as a logarithm, separately for batches that ran alone and batches that had
-company: the spread of a mixture would be too wide for the one and too narrow for the other.
+query whose batches are rare would otherwise believe for minutes that they cost what they cost cold.
+
+The residual is kept as a logarithm, separately for batches that ran alone and batches that had company: the spread of
+a mixture would be too wide for the one and too narrow for the other.
 """
 
 from __future__ import annotations
