@@ -13,6 +13,7 @@ from headgate.bench.linear_road.claims import CLAIMS, Claim
 from headgate.bench.linear_road.evidence import answer
 from headgate.bench.linear_road.measures import targets
 from headgate.bench.linear_road.noise import noise
+from headgate.bench.linear_road.report import report
 from headgate.bench.report.target import Target
 from tests.linear_road_results import Results, capacity, full, nothing_finished, query, results, run, runs
 
@@ -371,6 +372,20 @@ def test_a_single_load_says_nothing_about_low_traffic() -> None:
     assert answer(found, claim("low traffic: p95 up to −26 %"), "slo-edf").found == "not measured"
     assert answer(found, claim("high traffic: p95 up to −34 %"), "slo-edf").found == "−68 %"
     assert lookup.traffic_loads(full()) == {"low": 0.5, "high": 0.8}
+
+
+def test_the_papers_own_rates_are_told_apart_from_loads_of_this_machine() -> None:
+    made = runs("cells", ["equal-8-u"], ("slo-edf", "sb-fifo"), (0.7, 1_000.0, 10_000.0), 1)
+    for each in made:
+        each["load_met"] = each["load"] / 24_000 if each["load"] > 1 else each["load"]
+        for found_query in each["queries"].values():
+            found_query["batch_max_p95_s"] = 4.0 if each["contender"] == "sb-fifo" else 1.0 if each["load"] > 1 else 3.0
+    found = results(runs=made)
+    assert lookup.traffic_loads(found) == {"low": 1_000, "high": 10_000}
+    assert target(found, "at 1,000 reports/s, 10,000 reports/s, over sb-fifo, worst").found == 0.25
+    assert target(found, "at load 0.7, over sb-fifo, worst").found == 0.75
+    assert target(found, "loads up to 0.7").made_from.endswith("3 runs, 1 repeat")
+    assert "zStream’s Fig. 11" in report(found).html()
 
 
 def test_the_lowest_of_all_is_judged_against_every_stock_contender_of_the_cell() -> None:

@@ -28,7 +28,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scenarios", metavar="S,…", help="some scenarios, such as mixed-bursty, equal-8-u or mixed-file:PATH"
     )
-    parser.add_argument("--loads", metavar="L,…", help="loads instead of the programme's own, such as 0.5,0.8")
+    parser.add_argument(
+        "--loads",
+        metavar="L,…",
+        help="loads instead of the programme's own, such as 0.5,0.8; from 100 on reports per second",
+    )
     parser.add_argument("--repeats", type=int, metavar="N", help="fresh applications per contender (default 3)")
     parser.add_argument("--seconds", type=float, metavar="S", help="each measurement (default 60)")
     parser.add_argument(

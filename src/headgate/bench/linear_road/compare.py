@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any, Literal, NamedTuple
 
 from headgate.bench.linear_road import lookup
+from headgate.bench.linear_road.load import load_text
 from headgate.bench.linear_road.lookup import Cell, Results, Run
 
 Verdict = Literal["better", "worse", "within noise", "cannot tell"]
@@ -140,7 +141,7 @@ def _figures(run: Run) -> Iterable[tuple[str, str, float]]:
 
 
 def _where(cell: Cell, query: str) -> str:
-    return f"{cell.part} {cell.scenario} load {cell.load:g}, {cell.cores} cores{', ' + query if query else ''}"
+    return f"{cell.part} {cell.scenario} {load_text(cell.load)}, {cell.cores} cores{', ' + query if query else ''}"
 
 
 def _row(key: Key, ours: bool, before: list[float], after: list[float], typical: float) -> Row:

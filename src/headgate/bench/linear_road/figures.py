@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from headgate.bench.linear_road import lookup
+from headgate.bench.linear_road.load import is_rate, load_text
 from headgate.bench.linear_road.lookup import OURS, TRIGGER_0, Run, figure_of
 from headgate.bench.linear_road.measures import capacities
 from headgate.bench.linear_road.view import View, by_contender, group_by, queries_of
@@ -119,7 +120,7 @@ def module_figure(view: View, runs: Sequence[Run], caption: str) -> Html:
         return figure_of(run, "lr1", "mean_s") / stock_s if stock_s and math.isfinite(stock_s) else None
 
     panels = [
-        bar_panel(view, f"{_deadline(group[0])}, load {group[0]['load']:g}", group, normalised, text.times)
+        bar_panel(view, f"{_deadline(group[0])}, {load_text(group[0]['load'])}", group, normalised, text.times)
         for group in group_by(runs, "scenario", "load")
     ]
     return figure(panels, caption)
@@ -144,7 +145,7 @@ def limit_figure(view: View, runs: Sequence[Run], scenario: str, caption: str) -
     limits = {
         entry["load"]: entry["violation_rates"]
         for entry in view.results.get("limit") or []
-        if entry["scenario"] == scenario
+        if entry["scenario"] == scenario and not is_rate(entry["load"])
     }
     panels = []
     for query in queries_of(runs):

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from headgate.bench.linear_road.load import is_rate
+
 Results = Mapping[str, Any]
 """`results.json`, format 1."""
 Run = Mapping[str, Any]
@@ -253,7 +255,16 @@ def module_runs(results: Results) -> list[Run]:
     return alone + beside
 
 
+def share_of_machine(run: Run) -> float:
+    """The load that was asked for; where that was a rate, what it was of this machine."""
+    return float(run["load_met"] if is_rate(run["load"]) else run["load"])
+
+
 def traffic_loads(results: Results) -> dict[str, float]:
-    """The lowest and the highest load of the papers' cells stand for their low and high traffic; one alone is high."""
-    loads = sorted({round(run["load"], 3) for run in papers_cells(results)})
+    """Low and high traffic of the papers' cells: their own rates.
+
+    Where none was measured, the lowest and the highest load stand for them; one alone is high.
+    """
+    measured = {round(run["load"], 3) for run in papers_cells(results)}
+    loads = sorted(filter(is_rate, measured)) or sorted(measured)
     return ({"low": loads[0]} if len(loads) > 1 else {}) | ({"high": loads[-1]} if loads else {})

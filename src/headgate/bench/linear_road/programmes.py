@@ -26,9 +26,11 @@ SCALED = ("sb-fifo", "sb-fair", "zstream-edf", "slo-edf")
 
 CAPACITY = ("mixed-bursty", "mixed-u", *CELLS, "equal-5-bursty", "equal-8-bursty", "equal-10-bursty")
 
-LOW, HIGH = 0.35, 0.7
-"""The papers' high rate, as a load of this machine instead of those of their clusters; and what one of its cores can
-still bear."""
+LOW_RATE, HIGH_RATE = 1_000.0, 10_000.0
+"""zStream's low and high traffic, reports per second."""
+
+NEAR_FULL, ONE_CORE = 0.7, 0.35
+"""The same as loads of this machine instead of rates: what it can hardly bear, and what one of its cores can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Part:
     name: str
     scenarios: tuple[str, ...]
     loads: tuple[float, ...]
+    """Shares of what the machine can do, or reports per second (:mod:`.load`)."""
     contenders: tuple[str, ...]
     cores: tuple[int, ...] = ()
     """Other numbers of cores than all; the rate stays that of the load on all cores."""
@@ -80,6 +83,18 @@ class Programme:
             parts=tuple(part for part in self.parts if part.name in names),
             capacity=self.capacity if "capacity" in names else (),
             saturation=self.saturation if "saturation" in names else (),
+        )
+
+    def only_contenders(self, names: tuple[str, ...]) -> Programme:
+        """Everywhere these alone; :data:`BEST` stands for the best static setting."""
+        kept = [
+            replace(part, contenders=tuple(name for name in part.contenders if name in names)) for part in self.parts
+        ]
+        return replace(
+            self,
+            parts=tuple(part for part in kept if part.contenders),
+            capacity_contenders=tuple(name for name in self.capacity_contenders if name in names),
+            saturation=tuple(name for name in self.saturation if name in names),
         )
 
     def only_scenarios(self, names: tuple[str, ...]) -> Programme:
@@ -131,11 +146,11 @@ def full(cores: int) -> Programme:
         parts=(
             Part("mixed", ("mixed-bursty",), (0.5,), ("trigger-0", BEST, "slo-edf")),
             Part("mixed", ("mixed-bursty", "mixed-u"), (0.7, 0.8), ("slo-edf",)),
-            Part("cells", CELLS, (HIGH,), PEERS),
-            Part("cells", (REPEATED_CELL,), (HIGH,), PAPERS),
-            Part("cells", tuple(name for name in CELLS if name != REPEATED_CELL), (HIGH,), PAPERS, repeats=1),
-            Part("modules", (REPEATED_CELL,), (HIGH,), ("admission-only", "scheduling-only")),
-            Part("scaling", ("equal-10-u",), (LOW,), SCALED, tuple(sorted({1, cores})), repeats=1),
+            Part("cells", CELLS, (LOW_RATE, HIGH_RATE), PEERS),
+            Part("cells", CELLS, (LOW_RATE, HIGH_RATE), PAPERS, repeats=1),
+            Part("cells", (REPEATED_CELL,), (NEAR_FULL,), (*PEERS, *PAPERS)),
+            Part("modules", (REPEATED_CELL,), (NEAR_FULL,), ("admission-only", "scheduling-only")),
+            Part("scaling", ("equal-10-u",), (ONE_CORE,), SCALED, tuple(sorted({1, cores})), repeats=1),
         ),
         capacity=CAPACITY,
         capacity_once=tuple(name for name in CAPACITY if name not in ("mixed-bursty", "mixed-u", REPEATED_CELL)),

@@ -9,6 +9,7 @@ from typing import Any
 
 from headgate.bench.application import Application
 from headgate.bench.gauge import Gauge
+from headgate.bench.linear_road.load import is_rate
 from headgate.bench.linear_road.programmes import Programme
 from headgate.bench.linear_road.scenarios import Scenario
 from headgate.bench.linear_road.search import CapacitySearch
@@ -47,7 +48,11 @@ class Runner:
 
     def rate(self, scenario: Scenario, load: float) -> float:
         """Reports per second into each query, for the machine at the calibration's speed."""
-        return float(self.store.data["calibration"]["query_sets"][scenario.query_set] * load)
+        return load if is_rate(load) else load * self.full_rate(scenario)
+
+    def full_rate(self, scenario: Scenario) -> float:
+        """Load 1.0 of the scenario's queries."""
+        return float(self.store.data["calibration"]["query_sets"][scenario.query_set])
 
     def slowness(self) -> float:
         """Of the machine, lately."""
@@ -68,14 +73,14 @@ class Runner:
         *, setting: Contender | None = None, give_up: bool = False,
     ) -> Measured:  # fmt: skip
         """One measurement; `setting` has fixed triggers other than those of the application's own contender."""
-        window, expected = self.programme.window(repeat), self.slowness()
-        rate = self.rate(scenario, load) / expected
+        window = self.programme.window(repeat)
+        rate = self.rate(scenario, load) / (1.0 if is_rate(load) else self.slowness())
         queries = scenario.queries(rate, window)
         if setting is not None:
             queries = tuple(replace(query, trigger_s=setting.trigger_s(query, queries)) for query in queries)
         programme = self.programme
         found = app.run(Cell(queries, programme.settle_s, programme.measure_s, window.seed, give_up=give_up))
-        measured = Measured(found, rate, load * found.slowness / expected)
+        measured = Measured(found, rate, rate * found.slowness / self.full_rate(scenario))
         title = (setting or app.contender).title
         self.say(f"{title}: {what} {scenario.name} at load {measured.load:.2f}: {_short(found)}")
         return measured

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from headgate.bench.linear_road import figures, lookup, tables
 from headgate.bench.linear_road.figures import PAPERS_CONTENDERS
+from headgate.bench.linear_road.load import is_rate, load_text
 from headgate.bench.linear_road.lookup import OURS, TRIGGER_0, Results, Run
 from headgate.bench.linear_road.tables import claims_table, grid_table, sweep_table
 from headgate.bench.linear_road.view import View, group_by
@@ -40,9 +41,9 @@ def tails(view: View) -> list[Html]:
     if not runs and not bursty:
         return [paragraph(NOT_MEASURED)]
     intro = (
-        "The maximum latency of each batch, as in zStream’s Figs. 7–12. The papers’ low and high traffic are rates on "
-        "other machines; here the lowest and the highest load of these cells stand for them, and a single load for "
-        "the high one."
+        "The maximum latency of each batch, as in zStream’s Figs. 7–12, with 1,000 and 10,000 reports per second as "
+        "their low and high traffic. Loads are shares of what this machine can do; where the papers’ rates were not measured, "
+        "the lowest and the highest load stand for them, and a single load for the high one."
     )
     return [
         paragraph(intro),
@@ -58,7 +59,7 @@ def tails(view: View) -> list[Html]:
 
 def _tail(view: View, runs: Sequence[Run]) -> Html:
     first = runs[0]
-    caption = f"{_scenario(view.results, first['scenario'])}, load {first['load']:g}."
+    caption = f"{_scenario(view.results, first['scenario'])}, {load_text(first['load'])}."
     if number := _paper_figure(view.results, first):
         caption += f" zStream’s Fig. {number}."
     return figures.cdf_figure(view, runs, "batch_max_cdf", caption, "maximum latency of a batch, s")
@@ -94,7 +95,7 @@ def averages(view: View) -> list[Html]:
     drawn = [
         picture
         for group in group_by(runs, "load")
-        for picture in figures.average_figures(view, group, f"load {group[0]['load']:g}")
+        for picture in figures.average_figures(view, group, load_text(group[0]["load"]))
     ]
     return [
         paragraph(
@@ -115,7 +116,7 @@ def violations(view: View) -> list[Html]:
     longest_s = max(map(_deadline_s, runs))
     drawn = [
         figures.violation_figure(
-            view, group, f"{_scenario(view.results, group[0]['scenario'])}, load {group[0]['load']:g}."
+            view, group, f"{_scenario(view.results, group[0]['scenario'])}, {load_text(group[0]['load'])}."
         )
         for group in group_by([run for run in runs if _deadline_s(run) == longest_s], "scenario", "load")
     ]
@@ -133,7 +134,7 @@ def scaling(view: View) -> list[Html]:
     if not runs:
         return [paragraph(NOT_MEASURED)]
     loads = ", ".join(
-        f"{group[0]['scenario']}, load {group[0]['load']:g}" for group in group_by(runs, "scenario", "load")
+        f"{group[0]['scenario']}, {load_text(group[0]['load'])}" for group in group_by(runs, "scenario", "load")
     )
     few = any(tables.few_batches_mark([run], query) for run in runs for query in run["queries"])
     what = f"p95 of the maximum latency per batch{_FEW if few else ''}"
@@ -175,7 +176,7 @@ def mixed(view: View) -> list[Html]:
         return [paragraph(NOT_MEASURED)]
     drawn = [
         figures.cdf_figure(
-            view, group, "cdf", f"{_scenario(view.results, group[0]['scenario'])}, load {group[0]['load']:g}.",
+            view, group, "cdf", f"{_scenario(view.results, group[0]['scenario'])}, {load_text(group[0]['load'])}.",
             "latency of a record, s",
         )
         for group in groups
@@ -192,7 +193,7 @@ def mixed(view: View) -> list[Html]:
 def limit(view: View) -> list[Html]:
     best = view.results.get("best_static") or {}
     drawn = []
-    for group in group_by(lookup.runs_of(view.results, parts=["cells", "mixed"]), "scenario"):
+    for group in group_by(_at_loads(view), "scenario"):
         scenario = group[0]["scenario"]
         shown = {OURS, "zstream-edf", TRIGGER_0, best.get(scenario)}
         runs = [run for run in group if run["contender"] in shown]
@@ -209,8 +210,13 @@ def limit(view: View) -> list[Html]:
     ]
 
 
+def _at_loads(view: View) -> list[Run]:
+    """What can be drawn over the load."""
+    return [run for run in lookup.runs_of(view.results, parts=["cells", "mixed"]) if not is_rate(run["load"])]
+
+
 def cpu(view: View) -> list[Html]:
-    runs = lookup.runs_of(view.results, parts=["cells", "mixed"])
+    runs = _at_loads(view)
     if not runs:
         return [paragraph(NOT_MEASURED)]
     caption = (

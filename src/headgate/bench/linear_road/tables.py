@@ -11,6 +11,7 @@ from typing import Any
 from headgate.bench.linear_road import lookup
 from headgate.bench.linear_road.claims import CLAIMS, Topic
 from headgate.bench.linear_road.evidence import answer
+from headgate.bench.linear_road.load import load_text
 from headgate.bench.linear_road.lookup import OURS, Results, Run
 from headgate.bench.linear_road.noise import Spread, noise
 from headgate.bench.report import text
@@ -95,7 +96,7 @@ def grid_table(results: Results, runs: Sequence[Run], value: Value, form: Callab
     names = lookup.contenders(results, {cell.contender for cell in cells})
     columns = [
         Column("contender"),
-        *(Column(f"{deadline_s:g} s, load {load:g}", True) for load, deadline_s, _ in places),
+        *(Column(f"{deadline_s:g} s, {load_text(load)}", True) for load, deadline_s, _ in places),
     ]
     found: dict[tuple[str, float, str], list[float]] = {}
     for run in runs:
@@ -214,7 +215,7 @@ def cells_table(results: Results) -> Html:
 def _cell_rows(results: Results) -> Iterable[Row]:
     for cell, repeats in lookup.by_cell(lookup.runs_of(results)).items():
         runs = list(repeats.values())
-        place = [cell.part, cell.scenario, f"{cell.load:g}", str(cell.cores), cell.contender]
+        place = [cell.part, cell.scenario, f"{cell.load:,g}", str(cell.cores), cell.contender]
         kind = "ours" if cell.contender == OURS else ""
         yield from (Row([*place, query, *_figures(runs, query)], kind) for query in runs[0]["queries"])
 
