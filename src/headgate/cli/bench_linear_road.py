@@ -28,6 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scenarios", metavar="S,…", help="some scenarios, such as mixed-bursty, equal-8-u or mixed-file:PATH"
     )
+    parser.add_argument("--contenders", metavar="C,…", help="some contenders, such as slo-edf,sb-fifo,best-static")
     parser.add_argument(
         "--loads",
         metavar="L,…",
@@ -103,6 +104,9 @@ def programme_of(parsed: argparse.Namespace, cores: int) -> Programme:
     if parsed.scenarios:
         named = [find_scenario(name) for name in parsed.scenarios.split(",")]
         programme = programme.only_scenarios(tuple(scenario.name for scenario in named))
+    if parsed.contenders:
+        known = {name for part in programme.parts for name in part.contenders} | set(programme.capacity_contenders)
+        programme = programme.only_contenders(chosen("--contenders", parsed.contenders, tuple(sorted(known))))
     if parsed.loads:
         loads = tuple(positive("--loads", word) for word in parsed.loads.split(","))
         programme = replace(programme, parts=tuple(replace(part, loads=loads) for part in programme.parts))

@@ -42,8 +42,8 @@ def tails(view: View) -> list[Html]:
         return [paragraph(NOT_MEASURED)]
     intro = (
         "The maximum latency of each batch, as in zStream’s Figs. 7–12, with 1,000 and 10,000 reports per second as "
-        "their low and high traffic. Loads are shares of what this machine can do; where the papers’ rates were not measured, "
-        "the lowest and the highest load stand for them, and a single load for the high one."
+        "their low and high traffic. Loads are shares of what this machine can do; where the papers’ rates were not "
+        "measured, the lowest and the highest load stand for them, and a single load for the high one."
     )
     return [
         paragraph(intro),
