@@ -347,6 +347,8 @@ def test_a_programme_can_be_narrowed() -> None:
     two = full(2).only_contenders((BEST, "slo-edf"))
     assert {name for part in two.parts for name in part.contenders} == {BEST, "slo-edf"}
     assert two.saturation == ("slo-edf",)
+    assert two.capacity_contenders == (BEST, "slo-edf")
+    assert full(2).only_contenders(("static-0.5-fair",)).capacity_contenders == ("static-0.5-fair",)
 
 
 def test_other_traffic_stands_in_for_the_same_promises() -> None:

@@ -28,7 +28,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scenarios", metavar="S,…", help="some scenarios, such as mixed-bursty, equal-8-u or mixed-file:PATH"
     )
-    parser.add_argument("--contenders", metavar="C,…", help="some contenders, such as slo-edf,sb-fifo,best-static")
+    parser.add_argument(
+        "--contenders", metavar="C,…", help="some contenders, such as slo-edf,sb-fifo,best-static,static-0.5-fair"
+    )
     parser.add_argument(
         "--loads",
         metavar="L,…",
@@ -95,7 +97,7 @@ def command_line(words: list[str]) -> str:
 
 def programme_of(parsed: argparse.Namespace, cores: int) -> Programme:
     """The quick or the full programme, narrowed to what was asked for."""
-    from headgate.bench.linear_road.programmes import full, quick
+    from headgate.bench.linear_road.programmes import BEST, full, quick
     from headgate.bench.linear_road.scenarios import find_contender, find_scenario
 
     programme = quick() if parsed.quick else full(cores)
@@ -105,8 +107,8 @@ def programme_of(parsed: argparse.Namespace, cores: int) -> Programme:
         named = [find_scenario(name) for name in parsed.scenarios.split(",")]
         programme = programme.only_scenarios(tuple(scenario.name for scenario in named))
     if parsed.contenders:
-        known = {name for part in programme.parts for name in part.contenders} | set(programme.capacity_contenders)
-        programme = programme.only_contenders(chosen("--contenders", parsed.contenders, tuple(sorted(known))))
+        names = parsed.contenders.split(",")
+        programme = programme.only_contenders(tuple(n if n == BEST else find_contender(n).name for n in names))
     if parsed.loads:
         loads = tuple(positive("--loads", word) for word in parsed.loads.split(","))
         programme = replace(programme, parts=tuple(replace(part, loads=loads) for part in programme.parts))

@@ -86,14 +86,19 @@ class Programme:
         )
 
     def only_contenders(self, names: tuple[str, ...]) -> Programme:
-        """Everywhere these alone; :data:`BEST` stands for the best static setting."""
+        """Everywhere these alone; :data:`BEST` stands for the best static setting.
+
+        Single static settings take part in searches for capacity only if they are named.
+        """
         kept = [
             replace(part, contenders=tuple(name for name in part.contenders if name in names)) for part in self.parts
         ]
         return replace(
             self,
             parts=tuple(part for part in kept if part.contenders),
-            capacity_contenders=tuple(name for name in self.capacity_contenders if name in names),
+            capacity_contenders=tuple(
+                name for name in names if name in self.capacity_contenders or name.startswith("static-")
+            ),
             saturation=tuple(name for name in self.saturation if name in names),
         )
 
