@@ -119,6 +119,16 @@ def test_the_load_of_the_measured_window_is_the_one_that_was_asked_for(tmp_path:
     assert len({cell.queries[0].rate for cell in cells}) == 2
 
 
+def test_a_cell_that_two_parts_want_is_measured_once(tmp_path: Path, instant: list[Any]) -> None:
+    parts = (
+        Part("cells", ("equal-5-u", "equal-8-u"), (0.5,), ("slo-edf",)),
+        Part("cells", ("equal-8-u",), (0.5,), ("slo-edf",)),
+    )
+    judged = judge(tmp_path, Programme(parts=parts, repeats=1))
+    judged.run()
+    assert [run["scenario"] for run in judged.store.data["runs"]] == ["equal-5-u", "equal-8-u"]
+
+
 def test_load_one_is_what_every_query_has_done_of_the_same_work(tmp_path: Path, instant: list[Any]) -> None:
     judged = judge(tmp_path)
     judged.run()

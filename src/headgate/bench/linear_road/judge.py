@@ -182,7 +182,8 @@ class Judge:
         visit = Visit(contender, repeat, cores)
         for part in self.programme.parts:
             if part.has_turn(repeat) and cores in (part.cores or (self.cores,)):
-                visit.cells += self._missing(part, contender, repeat, cores, group)
+                missing = self._missing(part, contender, repeat, cores, group)
+                visit.cells += [cell for cell in missing if cell not in visit.cells]  # parts may share some
         if cores == self.cores:
             visit.searches = [
                 scenario
