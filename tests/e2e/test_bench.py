@@ -14,6 +14,7 @@ import pytest
 
 from headgate.bench.application import Application
 from headgate.bench.gauge import Gauge
+from headgate.bench.jvm import Jvm
 from headgate.bench.linear_road.scenarios import find_contender
 from headgate.bench.plan import BenchQuery, Cell
 from headgate.errors import HeadgateError
@@ -39,6 +40,18 @@ def test_a_contender_measures_cell_after_cell() -> None:
         assert found["batch_max_cdf"][-1][0] == pytest.approx(found["max_s"], rel=0.05)
     assert second.aborted and second.measured_s < 50.0
     assert not second.queries["alerts"]["keeps_promise"]
+
+
+def test_contenders_have_a_spark_each_in_one_jvm() -> None:
+    cell = Cell((BenchQuery("alerts", 5.0, "B(500)"),), settle_s=4.0, measure_s=4.0)
+    with Jvm() as jvm:
+        javas = []
+        for name in ("sb-fifo", "slo-edf"):
+            with Application(find_contender(name), jvm) as app:
+                found = app.run(cell)
+            assert found.contender == name and found.queries["alerts"]["rows"] > 0
+            javas.append({child.pid for child in psutil.Process().children(recursive=True) if child.name() == "java"})
+        assert len(javas[0]) == 1 and javas[0] == javas[1]
 
 
 def test_records_without_a_result_are_late() -> None:

@@ -49,3 +49,9 @@ def test_an_interrupted_run_shows_what_it_has(by: int, tmp_path: Path, monkeypat
 def test_results_tell_how_they_were_measured_and_not_where_they_were_put(out: str) -> None:
     words = f"/home/ann/bin/headgate bench linear-road --quick {out} --seed 3".split()
     assert command_line(words) == "headgate bench linear-road --quick --seed 3"
+
+
+def test_a_choice_that_leaves_nothing_to_measure_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["bench", "linear-road", "--contenders", "trigger-0", "--parts", "capacity", "--out", str(tmp_path)]
+    assert main([*words, "--plan"]) == 2
+    assert "nothing is measured for all of them together" in capsys.readouterr().err

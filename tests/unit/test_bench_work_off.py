@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from headgate.bench import contender as contender_module
-from headgate.bench.contender import Bench, session_settings
+from headgate.bench.contender import KEEP_HEAP, Bench, session_settings
 from headgate.bench.linear_road.scenarios import SWEEP, find_contender
 from headgate.bench.plan import BenchQuery, Cell, Contender
 
@@ -89,6 +89,5 @@ def test_the_source_ends_with_the_rows(bench: Bench) -> None:
 
 def test_contenders_sessions_differ_in_the_scheduler_and_the_slots_alone() -> None:
     for setting in (find_contender(name) for name in SWEEP):
-        assert session_settings(setting) == {
-            "master": "local[*]" if setting.plain_slots else None, "conf": {"spark.scheduler.mode": setting.mode},
-        }  # fmt: skip
+        conf = {"spark.scheduler.mode": setting.mode, "spark.driver.extraJavaOptions": KEEP_HEAP}
+        assert session_settings(setting) == {"master": "local[*]" if setting.plain_slots else None, "conf": conf}

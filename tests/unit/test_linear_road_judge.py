@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from headgate.bench.gauge import Gauge
+from headgate.bench.jvm import Jvm
 from headgate.bench.linear_road import runner as running
 from headgate.bench.linear_road.judge import LONGEST_VISIT_S, Judge
 from headgate.bench.linear_road.programmes import BEST, PAPERS, Part, Programme, full, quick
@@ -33,6 +34,10 @@ PROGRAMME = Programme(
     sweep=("trigger-0", "static-0.25-fair", "static-0-fifo", "static-0.25-fifo"),
 )
 
+DRIVE_IN_S = Programme().drive_in_s
+DRIVING_IN = "trigger-0"
+"""Who a fresh JVM is driven in with."""
+
 
 class Instant:
     """An application whose queries keep their promises up to a capacity: Headgate's is higher, a quarter is best."""
@@ -40,12 +45,10 @@ class Instant:
     started: list[tuple[str, int | None]] = []  # noqa: RUF012 - shared on purpose: one list for all applications
     cells: list[tuple[str, Cell]] = []  # noqa: RUF012 - the same
 
-    def __init__(
-        self, contender: Contender, cores: int | None = None, kafka: str | None = None, gauge: Any = None
-    ) -> None:
+    def __init__(self, contender: Contender, jvm: Jvm, gauge: Any = None) -> None:
         self.contender = contender
         self.gauge = gauge
-        self.started.append((contender.name, cores))
+        self.started.append((contender.name, jvm.cores))
 
     def __enter__(self) -> Instant:
         return self
@@ -94,8 +97,8 @@ def judge(folder: Path, programme: Programme = PROGRAMME) -> Judge:
 
 def test_contenders_take_turns_and_every_turn_is_a_fresh_application(tmp_path: Path, instant: list[Any]) -> None:
     judge(tmp_path).run()
-    calibration, fair, fifo, *turns = [name for name, _ in instant]
-    assert (calibration, fair, fifo) == ("trigger-0", "trigger-0", "static-0-fifo")
+    driving_in, calibration, fair, fifo, *turns = [name for name, _ in instant]
+    assert (driving_in, calibration, fair, fifo) == (DRIVING_IN, "trigger-0", "trigger-0", "static-0-fifo")
     assert turns == ["static-0.25-fair", "slo-edf", "trigger-0", "trigger-0", "static-0.25-fair", "slo-edf"]
 
 
@@ -300,7 +303,7 @@ def test_what_was_interrupted_goes_on_where_it_stopped(tmp_path: Path, instant: 
     again = judge(tmp_path)
     assert again.remaining_s() > 0
     again.run()
-    assert [name for name, _ in instant[before:]] == ["trigger-0", "static-0.25-fair", "slo-edf"]
+    assert [name for name, _ in instant[before:]] == [DRIVING_IN, "trigger-0", "static-0.25-fair", "slo-edf"]
     assert again.remaining_s() == 0
     done = len(instant)
     judge(tmp_path).run()
@@ -313,7 +316,7 @@ def test_a_wider_programme_calibrates_what_is_new(tmp_path: Path, instant: list[
     before = len(instant)
     wider = judge(tmp_path, Programme(parts=(Part("cells", ("equal-8-u",), (0.5,), ("slo-edf",)),), repeats=1))
     wider.run()
-    assert [name for name, _ in instant[before:]] == ["trigger-0", "slo-edf"]
+    assert [name for name, _ in instant[before:]] == [DRIVING_IN, "trigger-0", "slo-edf"]
     assert set(wider.store.data["calibration"]["query_sets"]) == {*known, "lr1+lr2+lr3"}
 
 
@@ -321,6 +324,19 @@ def test_other_settings_do_not_go_on_with_the_same_results(tmp_path: Path, insta
     judge(tmp_path).store.save()
     with pytest.raises(BadParameter, match=r"measure_s 60\.0 \(now 30\.0\)"):
         Store(tmp_path, "", SETTINGS | {"measure_s": 30.0})
+
+
+def test_a_jvm_is_driven_in_once_for_each_number_of_cores_and_with_all_queries(
+    tmp_path: Path, instant: list[Any]
+) -> None:
+    part = Part("scaling", ("equal-8-u", "mixed-u"), (0.35,), ("slo-edf",), (1, 2))
+    judge(tmp_path, Programme(parts=(part,), repeats=2)).run()
+    driven = [
+        {query.name for query in cell.queries} for _, cell in Instant.cells if cell.longest_settle_s == DRIVE_IN_S
+    ]
+    everything = {"alerts", "lr1", "lr2", "lr3"}
+    # On both cores the calibration has all queries at once; on one the groups come one after the other.
+    assert driven == [everything, {"lr1", "lr2", "lr3"}, everything]
 
 
 def test_scaling_runs_on_other_numbers_of_cores_too(tmp_path: Path, instant: list[Any]) -> None:

@@ -61,6 +61,20 @@ def test_one_probe_that_contradicts_the_others_does_not_decide() -> None:
     assert 0.5 < search.capacity < 0.53
 
 
+@pytest.mark.parametrize(("vote", "kept", "broken"), [(True, 0.59, None), (False, 0.545, 0.58)])
+def test_where_two_boundaries_are_equally_good_one_more_probe_decides(
+    vote: bool, kept: float, broken: float | None
+) -> None:
+    search = CapacitySearch(0.5)
+    for load, was_kept in ((0.58, False), (0.47, True), (0.46, True), (0.59, True), (0.545, True)):
+        search.tell(load, kept=was_kept)
+    between = search.next()
+    assert between is not None and 0.58 < between < 0.59
+    search.tell(between, kept=vote)
+    assert (search.kept, search.broken) == (kept, broken)
+    assert (search.next() is None) == (not vote)  # one that is still keeping its promises goes on upwards
+
+
 def test_steps_of_the_precision_end_with_the_first_change() -> None:
     search = CapacitySearch(0.5, stride=1.07)
     search.tell(0.5, kept=True)

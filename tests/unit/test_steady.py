@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.bench.steady import WINDOW_S, still_falling
+from headgate.bench.steady import COMPILING, WINDOW_S, CompilerWatch, still_falling
 from headgate.core.batch import BatchRecord
 
 
@@ -43,3 +43,29 @@ def test_one_query_that_still_falls_is_weighed_against_the_others() -> None:
     calm = run(1.0, then_s=1.0) + run(1.0, then_s=1.0, query="r") + run(1.0, then_s=1.0, query="s")
     assert not still_falling(calm + run(1.0, then_s=0.9, query="t"), 100.0)
     assert still_falling(calm + run(1.0, then_s=0.6, query="t"), 100.0)
+
+
+def compiling(share: float, seconds: int) -> CompilerWatch:
+    """A JVM whose compilers are at work for this share of each second, after a first minute without a pause."""
+    watch, compile_s = CompilerWatch(), 0.0
+    for second in range(60 + seconds):
+        compile_s += 1.0 if second < 60 else share
+        watch.look(float(second), compile_s)
+    return watch
+
+
+def test_a_jvm_that_compiles_is_not_warm() -> None:
+    assert compiling(2 * COMPILING, seconds=100).busy
+    assert not compiling(COMPILING / 2, seconds=100).busy
+
+
+def test_the_last_window_decides() -> None:
+    assert compiling(0.0, seconds=3).busy
+    assert not compiling(0.0, seconds=int(WINDOW_S)).busy
+
+
+def test_before_a_window_has_passed_nobody_knows() -> None:
+    watch = CompilerWatch()
+    watch.look(0.0, 0.0)
+    watch.look(1.0, 0.0)
+    assert watch.busy

@@ -1,4 +1,6 @@
-"""Runs one contender's cells in this process: ``python -m headgate.bench.contender SETTING.json``, cells on stdin.
+"""Runs contenders' cells in this process: ``python -m headgate.bench.contender SETTINGS.json``, tasks on stdin.
+
+Each contender has a Spark application of its own, one after another in the same JVM.
 
 Stock contenders use the same session settings and the same source with an open gate, so that the only difference is who
 decides when a batch starts and which one gets the cores. What Headgate has learned about a query's cost goes from cell
@@ -8,6 +10,7 @@ to cell, as it does from run to run of a query that keeps its checkpoint.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import shutil
@@ -22,10 +25,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from headgate.bench.latency_figures import latency_figures
 from headgate.bench.orphans import end_with_parent
 from headgate.bench.plan import BenchQuery, Cell, Contender, Outcome
-from headgate.bench.steady import still_falling
+from headgate.bench.steady import CompilerWatch, still_falling
 from headgate.cli.live import LiveView
 from headgate.core.traffic import parse_traffic
-from headgate.engine import model_store
+from headgate.engine import internals, model_store
 from headgate.engine.session import local_cores, session
 from headgate.errors import HeadgateError
 from headgate.headgate import DEFAULT_SLO, Headgate
@@ -43,9 +46,6 @@ one deadline until its batch begins, and the batch may take another."""
 
 _LOOK_S = 0.2
 """How often to look whether all rows are done: small beside the minute and more that this takes."""
-
-LONGEST_WARM_UP_S = 180.0
-"""A warm-up that never becomes steady ends here."""
 
 
 class Reading(NamedTuple):
@@ -86,6 +86,7 @@ class Bench:
             for flow in self._flows.values():
                 flow.stop()
             self._flows.clear()
+            internals.clear_heap(self.hg.spark)  # or the next cell would pay for the state of this one
 
     def _measure(self, cell: Cell, begun_at_s: dict[str, float]) -> Outcome:
         self._settle(cell)
@@ -183,10 +184,13 @@ class Bench:
         return folder
 
     def _settle(self, cell: Cell) -> None:
+        """At least the cell's settling time; a warm-up goes on until batch times and the compiler are quiet."""
+        end_s = time.monotonic() + cell.longest_settle_s
+        compiler = CompilerWatch()
         self._pause(cell.settle_s, f"{cell.title} warming up, not counted,")
-        give_up_s = time.monotonic() + LONGEST_WARM_UP_S - cell.settle_s
-        while cell.until_steady and time.monotonic() < give_up_s:
-            if not still_falling(self.hg.recorder.batches(), time.time()):
+        while time.monotonic() < end_s:
+            compiler.look(time.monotonic(), internals.compile_s(self.hg.spark))
+            if not (still_falling(self.hg.recorder.batches(), time.time()) or compiler.busy):
                 return
             self._pause(2.0, f"{cell.title} warming up until batch times stop falling,")
 
@@ -292,9 +296,14 @@ def _use_cores(cores: int) -> None:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
 
 
+KEEP_HEAP = "-XX:MaxHeapFreeRatio=100"
+"""A heap that is cleared between cells would be made small each time, and grow again at the cost of the next cell."""
+
+
 def session_settings(contender: Contender) -> dict[str, Any]:
     """What differs between contenders' sessions: the scheduler, and slots to spare or not. Partitions stay the same."""
-    return {"master": "local[*]" if contender.plain_slots else None, "conf": {"spark.scheduler.mode": contender.mode}}
+    conf = {"spark.scheduler.mode": contender.mode, "spark.driver.extraJavaOptions": KEEP_HEAP}
+    return {"master": "local[*]" if contender.plain_slots else None, "conf": conf}
 
 
 @contextlib.contextmanager
@@ -319,16 +328,20 @@ def opened(contender: Contender, cores: int | None, *, show: bool, kafka: str | 
 
 def main() -> int:
     end_with_parent()
-    setting = json.loads(Path(sys.argv[1]).read_text())
-    contender = Contender(**setting["contender"])
-    with opened(contender, setting["cores"], show=setting["show"], kafka=setting["kafka"]) as bench:
-        for line in sys.stdin:
-            task = json.loads(line)
-            outcome = bench.run(Cell.from_json(task["cell"]))
-            part = Path(task["answer"] + ".part")
-            part.write_text(json.dumps(asdict(outcome)))
-            part.rename(task["answer"])
+    settings = json.loads(Path(sys.argv[1]).read_text())
+    tasks = map(json.loads, sys.stdin)
+    for _, own in itertools.groupby(tasks, key=lambda task: int(task["application"])):
+        first = next(own)
+        with opened(Contender(**first["contender"]), **settings) as bench:
+            for task in itertools.chain([first], own):
+                _answer(task, bench.run(Cell.from_json(task["cell"])))
     return 0
+
+
+def _answer(task: dict[str, Any], outcome: Outcome) -> None:
+    part = Path(task["answer"] + ".part")
+    part.write_text(json.dumps(asdict(outcome)))
+    part.rename(task["answer"])
 
 
 if __name__ == "__main__":

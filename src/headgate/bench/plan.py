@@ -57,8 +57,9 @@ class Cell:
     settle_s: float
     measure_s: float
     seed: int = 1
-    until_steady: bool = False
-    """A warm-up: after `settle_s` go on until batch times have stopped falling, then measure."""
+    longest_settle_s: float = 0.0
+    """A warm-up: after `settle_s` go on until batch times have stopped falling and the JVM compiles no more, at the
+    latest until then."""
     give_up: bool = False
     """End as soon as a promise is certainly broken: enough for a search for capacity."""
     title: str = ""

@@ -109,6 +109,13 @@ def programme_of(parsed: argparse.Namespace, cores: int) -> Programme:
     if parsed.contenders:
         names = parsed.contenders.split(",")
         programme = programme.only_contenders(tuple(n if n == BEST else find_contender(n).name for n in names))
+    if programme.empty:
+        raise BadParameter(
+            "--parts, --scenarios, --contenders",
+            ", ".join(filter(None, (parsed.parts, parsed.scenarios, parsed.contenders))),
+            "nothing is measured for all of them together",
+            "leave one of them out, or see docs/benchmark.md for who takes part in what",
+        )
     if parsed.loads:
         loads = tuple(positive("--loads", word) for word in parsed.loads.split(","))
         programme = replace(programme, parts=tuple(replace(part, loads=loads) for part in programme.parts))

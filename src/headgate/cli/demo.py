@@ -31,6 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     from headgate.bench.application import Application
+    from headgate.bench.jvm import Jvm
     from headgate.bench.kafka.broker import source
     from headgate.bench.plan import HEADGATE, TRIGGER_DEADLINE, TRIGGER_ZERO, BenchQuery, Cell
     from headgate.cli.demo_summary import caption, print_summary
@@ -46,7 +47,7 @@ def run(parsed: argparse.Namespace) -> int:
             title = f"[{number}/{len(contenders)}] {contender.title}"
             if not parsed.json:
                 print(f"{title}: {rate:,} reports/s into each of {', '.join(name for name, _ in QUERIES)}", flush=True)
-            with Application(contender, show=True, kafka=kafka) as application:
+            with Jvm(show=True, kafka=kafka) as jvm, Application(contender, jvm) as application:
                 outcomes.append(application.run(Cell(queries, parsed.warm_up, parsed.seconds, title=f"{title}:")))
     took_s = time.monotonic() - begun_s
     picture = _save(outcomes, Path(parsed.out), caption(rate, parsed.seconds))

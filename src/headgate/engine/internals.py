@@ -347,6 +347,21 @@ def qualified(spark: SparkSession, path: str) -> str:
     return str(filesystem.makeQualified(hadoop_path).toString())
 
 
+def compile_s(spark: SparkSession) -> float:
+    """The time for which the JVM's compilers have been at work since it started."""
+    java = spark.sparkContext._jvm
+    assert java is not None
+    return float(java.java.lang.management.ManagementFactory.getCompilationMXBean().getTotalCompilationTime()) / 1e3
+
+
+def clear_heap(spark: SparkSession) -> None:
+    """Let go what stopped queries have left: their state, which Spark keeps for up to a minute more, and garbage."""
+    java = spark.sparkContext._jvm
+    assert java is not None
+    java.org.apache.spark.sql.execution.streaming.state.StateStore.stop()
+    java.java.lang.System.gc()
+
+
 class LightListener:
     """Hands over progress as one JSON text per event.
 

@@ -57,11 +57,6 @@ _RELAXED_S = 30.0
 """A deadline for runs in which nobody looks at deadlines."""
 
 
-def easy(names: Sequence[str], cores: int) -> tuple[BenchQuery, ...]:
-    """All queries at half of the rate at which they are measured alone, to warm up with."""
-    return tuple(BenchQuery(name, _RELAXED_S, f"B({PER_CORE * cores / 2:.0f})") for name in names)
-
-
 def query_costs(app: Application, queries: Sequence[str], cores: int, say: Callable[[str], None]) -> dict[str, Any]:
     """Every query alone with two fixed triggers: ``fixed_s``, ``per_row_s`` and the throughput that follows."""
     costs = {}

@@ -1,8 +1,9 @@
 """The benchmark's order of events: calibrate, sweep, then group after group of scenarios, repeat after repeat.
 
-Within a group every contender gets a fresh Spark application, warms up until its batch times stop falling, and runs
-what is still missing; a group that would keep one contender for too long is gone through twice. The next repeat does
-the same again in another order and with other traffic: changes of the machine hit all alike.
+All run in one JVM, which is driven in once (another one where fewer cores are measured). Within a group every contender
+gets a fresh Spark application, warms up until its batch times stop falling, and runs what is still missing; a group
+that would keep one contender for too long is gone through twice. The next repeat does the same again in another order
+and with other traffic: changes of the machine hit all alike.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from headgate.bench.linear_road import calibration
 from headgate.bench.linear_road.limits import add_limits, limit_entry
 from headgate.bench.linear_road.order import groups, turns
 from headgate.bench.linear_road.programmes import BEST, Part, Programme
-from headgate.bench.linear_road.runner import Runner, Tell, warm_up
+from headgate.bench.linear_road.runner import Runner, Tell
 from headgate.bench.linear_road.scenarios import CONTENDERS, Scenario, find_contender, find_scenario, same_queries
 from headgate.bench.linear_road.search import CapacitySearch
 from headgate.bench.linear_road.store import Store
@@ -32,7 +33,7 @@ APPLICATION_S = 15.0
 CELL_OVERHEAD_S = 15.0
 """Starting four queries one by one, waiting for the last records, stopping them."""
 
-WARM_UP_MORE_S = 30.0
+WARM_UP_MORE_S = 20.0
 """What a warm-up takes beyond its least time, usually."""
 
 COST_S, SATURATED_S = 120.0, calibration.WORK_S + 25.0
@@ -103,11 +104,14 @@ class Judge:
 
     def run(self) -> None:
         """Everything that is missing."""
-        self._calibrate()
-        sweep(self.runner)
-        for visit in self.visits():
-            self._attend(visit)
-        self._limits()
+        try:
+            self._calibrate()
+            sweep(self.runner)
+            for visit in self.visits():
+                self._attend(visit)
+            self._limits()
+        finally:
+            self.runner.close()
 
     def remaining_s(self) -> float:
         """A forecast of the time until the end."""
@@ -118,7 +122,10 @@ class Judge:
             seconds += self._application_s + COST_S * len(costs) + SATURATED_S * len(new)
         seconds += sessions_left(known, programme) * self._application_s
         seconds += probes_left(known, programme) * self._cell_s
-        return seconds + sum(self.visit_s(visit) for visit in self.visits())
+        visits = list(self.visits())
+        seconds += sum(self.visit_s(visit) for visit in visits)
+        jvms = {visit.cores for visit in visits} | ({self.cores} if seconds else set())
+        return seconds + programme.drive_in_s * sum(not self.runner.driven_in(cores) for cores in jvms)
 
     def visit_s(self, visit: Visit) -> float:
         """A forecast of the time that `visit` takes."""
@@ -232,10 +239,9 @@ class Judge:
         if not (sets or new):
             return
         names = list(dict.fromkeys([*(name for queries in sets.values() for name in queries), *new]))
-        say("calibration: warming up until batch times stop falling")
-        with self.runner.application(CONTENDERS["trigger-0"]) as app:
-            begun_at_s = time.time()
-            app.run(warm_up(calibration.easy(names, self.cores), self.programme.warm_up_s))
+        say("calibration")
+        begun_at_s = time.time()
+        with self.runner.application(CONTENDERS["trigger-0"], names) as app:
             self._take_reference(begun_at_s)
             costs = known["queries"] | calibration.query_costs(app, new, self.cores, say)
             rates = dict(known["query_sets"])
@@ -253,9 +259,9 @@ class Judge:
             gauge.reference_s = self.store.data["loop_s"] = gauge.mean_s(since_s, time.time())
 
     def _attend(self, visit: Visit) -> None:
-        first = visit.cells[0][1] if visit.cells else (visit.searches or self.programme.scenarios)[0]
-        with self.runner.application(visit.contender, visit.cores) as app:
-            self.runner.warm(app, find_scenario(first))
+        first = find_scenario(visit.cells[0][1] if visit.cells else (visit.searches or self.programme.scenarios)[0])
+        with self.runner.application(visit.contender, first.query_names, visit.cores) as app:
+            self.runner.warm(app, first)
             for part, name, load in visit.cells:
                 measured = self.runner.cell(app, find_scenario(name), load, part, visit.repeat)
                 self.store.add(part, name, load, measured, visit.repeat, visit.cores)

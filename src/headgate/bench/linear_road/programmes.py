@@ -67,8 +67,11 @@ class Programme:
     """Whole periods of the bursts, or one window would have more of them than another."""
     settle_s: float = 35.0
     """Until LR1's state is full: it keeps 30 s of reports, and no vehicle reports twice before."""
-    warm_up_s: float = 120.0
-    """At least so long, then until batch times stop falling: a JVM's first minutes under load are not the system."""
+    drive_in_s: float = 720.0
+    """A fresh JVM runs the queries without a pause until it has compiled them, but no longer: its first minutes are not
+    the system."""
+    warm_up_s: float = 30.0
+    """At least so long a contender's application runs before it is measured, then until batch times stop falling."""
     seed: int = 1
     """Of the first repeat's traffic; every further repeat has the next, the same for all contenders."""
     costs: bool = True
@@ -127,6 +130,12 @@ class Programme:
         return [name for name in self.capacity if repeat == 0 or name not in self.capacity_once]
 
     @property
+    def empty(self) -> bool:
+        """Whether nothing is left to measure."""
+        searched = self.capacity and self.capacity_contenders
+        return not (self.parts or searched or self.saturation)
+
+    @property
     def scenarios(self) -> list[str]:
         """Every scenario that is measured, once; throughput at saturation is measured with the mixed queries."""
         saturated = ["mixed-u"] if self.saturation else []
@@ -168,6 +177,6 @@ def quick() -> Programme:
     return Programme(
         parts=(Part("mixed", ("mixed-bursty",), (0.5,), ("trigger-0", "slo-edf")),),
         repeats=1,
-        warm_up_s=60.0,
+        drive_in_s=90.0,
         costs=False,
     )

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from headgate.bench.application import Application
 from headgate.bench.gauge import Gauge
+from headgate.bench.jvm import Jvm
 from headgate.bench.linear_road.load import is_rate
 from headgate.bench.linear_road.programmes import Programme
-from headgate.bench.linear_road.scenarios import Scenario
+from headgate.bench.linear_road.scenarios import CONTENDERS, Scenario
 from headgate.bench.linear_road.search import CapacitySearch
 from headgate.bench.linear_road.store import Store
 from headgate.bench.plan import BenchQuery, Cell, Contender, Measured, Outcome
+from headgate.engine.session import local_cores
 
 WARM_UP_LOAD = 0.5
+
+LONGEST_WARM_UP = 3.0
+"""A contender's warm-up that never becomes steady ends after this many times its least time."""
+
+DRIVE_IN_LEAST_S = 60.0
+
+DRIVE_IN_PER_CORE = 2_000
+"""Reports per second and core into each query: batch follows batch, and the state is large enough to be worked on."""
+
+_RELAXED_S = 30.0
+"""A deadline for runs in which nobody looks at deadlines."""
 
 Tell = Callable[[str, float, float], None]
 """Takes what happened, the seconds since the beginning and a forecast of those that are left."""
@@ -41,6 +54,7 @@ class Runner:
         self.store = store
         self._tell = tell
         self._left_s = left_s
+        self._jvms: dict[int, tuple[Jvm, set[str]]] = {}
         self._begun_s = time.monotonic()
 
     def say(self, text: str) -> None:
@@ -58,12 +72,30 @@ class Runner:
         """Of the machine, lately."""
         return self.gauge.lately() if self.gauge is not None else 1.0
 
-    def application(self, contender: Contender, cores: int | None = None) -> Application:
-        """A fresh one."""
-        return Application(contender, cores, kafka=self._kafka, gauge=self.gauge)
+    def application(self, contender: Contender, queries: Sequence[str], cores: int | None = None) -> Application:
+        """A fresh one, in a JVM that has compiled these queries."""
+        return Application(contender, self._driven_in(queries, cores or local_cores()), gauge=self.gauge)
+
+    def driven_in(self, cores: int) -> bool:
+        """Whether there is a JVM with so many cores already."""
+        return cores in self._jvms
+
+    def _driven_in(self, queries: Sequence[str], cores: int) -> Jvm:
+        if cores not in self._jvms:
+            self._jvms[cores] = Jvm(cores, kafka=self._kafka), set()
+        jvm, known = self._jvms[cores]
+        if not known.issuperset(queries):
+            self.say("driving in: stock Spark without a pause, until the JVM has compiled what it runs")
+            Application(CONTENDERS["trigger-0"], jvm).run(drive_in(queries, self.programme.drive_in_s))
+            known.update(queries)
+        return jvm
+
+    def close(self) -> None:
+        for jvm, _ in self._jvms.values():
+            jvm.close()
 
     def warm(self, app: Application, scenario: Scenario) -> None:
-        """Let the JVM get as fast as it gets, on the queries that it will run."""
+        """Let a contender run on the queries that it will be measured with, until its batch times are what they are."""
         self.say(f"{app.contender.title}: warming up until batch times stop falling")
         rate = self.rate(scenario, WARM_UP_LOAD) / self.slowness()
         app.run(warm_up(scenario.queries(rate), self.programme.warm_up_s))
@@ -106,9 +138,16 @@ class Runner:
         return probes
 
 
+def drive_in(queries: Sequence[str], longest_s: float) -> Cell:
+    """All queries at an easy rate."""
+    rate = f"B({DRIVE_IN_PER_CORE * local_cores()})"
+    easy = tuple(BenchQuery(name, _RELAXED_S, rate) for name in queries)
+    return Cell(easy, min(DRIVE_IN_LEAST_S, longest_s), 1.0, longest_settle_s=longest_s)
+
+
 def warm_up(queries: tuple[BenchQuery, ...], seconds: float) -> Cell:
     """The queries that will be measured, under their own kind of traffic: bursts are something to learn, too."""
-    return Cell(queries, seconds, 1.0, until_steady=True)
+    return Cell(queries, seconds, 1.0, longest_settle_s=LONGEST_WARM_UP * seconds)
 
 
 def _worst(found: Outcome) -> tuple[str, float]:

@@ -44,9 +44,13 @@ class Scenario:
         return len(set(self.deadlines_s.values())) > 1
 
     @property
+    def query_names(self) -> list[str]:
+        return sorted(self.deadlines_s)
+
+    @property
     def query_set(self) -> str:
         """The queries, whatever their promises: what a calibration is made for."""
-        return "+".join(sorted(self.deadlines_s))
+        return "+".join(self.query_names)
 
     def queries(self, rate: float, window: Window | None = None) -> tuple[BenchQuery, ...]:
         """Every query with `rate` reports per second on average: in the long run, or within `window`."""

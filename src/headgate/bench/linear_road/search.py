@@ -21,7 +21,7 @@ class CapacitySearch:
     """Steps of `stride` until a kept and a broken load are known, then bisection until they lie within `precision`.
 
     The load that is met depends on the machine's speed meanwhile and may contradict what was seen before; then the
-    boundary that fewest probes contradict counts.
+    boundary that fewest probes contradict counts, and where two are equally good one more probe between them decides.
     """
 
     start: float
@@ -38,6 +38,8 @@ class CapacitySearch:
         kept, broken = self._boundary()
         if kept is None and broken is None:
             return self.start
+        if (doubtful := self._doubtful()) is not None and len(self.probes) < ENOUGH_PROBES:
+            return math.sqrt(doubtful[0] * doubtful[1])
         if broken is None:
             assert kept is not None
             return self._within(kept * self.stride)
@@ -76,14 +78,25 @@ class CapacitySearch:
 
     def _boundary(self) -> tuple[float | None, float | None]:
         """The neighbouring loads between which fewest probes contradict the boundary; in doubt the lower."""
+        found, place = sorted(self.probes), self._places()[0]
+        below = found[place - 1][0] if place else None
+        return below, found[place][0] if place < len(found) else None
+
+    def _doubtful(self) -> tuple[float, float] | None:
+        """A load that was broken and a higher one that was kept, if as many probes speak for the one as the other."""
+        found, places = sorted(self.probes), self._places()
+        return (found[places[0]][0], found[places[-1] - 1][0]) if len(places) > 1 else None
+
+    def _places(self) -> list[int]:
+        """How many of the lowest probes lie below the boundary, for every boundary that fewest contradict."""
         found = sorted(self.probes)
 
         def contradictions(place: int) -> int:
             return sum(not kept for _, kept in found[:place]) + sum(kept for _, kept in found[place:])
 
-        place = min(range(len(found) + 1), key=contradictions)
-        below = found[place - 1][0] if place else None
-        return below, found[place][0] if place < len(found) else None
+        places = range(len(found) + 1)
+        fewest = min(map(contradictions, places))
+        return [place for place in places if contradictions(place) == fewest]
 
     def _lower(self, broken: float) -> float | None:
         if self.lost:
