@@ -112,6 +112,13 @@ def test_an_old_refusal_does_not_end_a_query(impatient: Broker) -> None:
         impatient._patiently("try", failing(*[TIMED_OUT] * 1000))
 
 
+@pytest.mark.parametrize(("code", "new"), [(KafkaError.FENCED_LEADER_EPOCH, True), (KafkaError._TIMED_OUT, False)])
+def test_a_client_that_remembers_an_old_leader_is_replaced(code: int, new: bool, impatient: Broker) -> None:
+    before = impatient._admin
+    assert impatient._patiently("try", failing(KafkaError(code))) == "done"
+    assert (impatient._admin is not before) == new
+
+
 def test_one_broker_that_refuses_does_not_end_a_query(impatient: Broker) -> None:
     request = failing(TIMED_OUT, TIMED_OUT, then=lambda: impatient._refusal.note(REFUSED))
     assert impatient._patiently("try", request) == "done"

@@ -59,16 +59,20 @@ class Broker:
     """A cluster through librdkafka."""
 
     def __init__(self, config: KafkaConfig) -> None:
-        from confluent_kafka.admin import AdminClient
-
         self._subscription = config.subscription
         self._title = str(config)
         self._patience_s = config.patience_s
         self._request_s = min(REQUEST_S, config.patience_s)
         self._committed = config.read_committed
         self._refusal = Refusal()
+        self._settings = client_settings(config.settings) | {"error_cb": self._refusal.note}
+        self._connect()
+
+    def _connect(self) -> None:
+        from confluent_kafka.admin import AdminClient
+
         with checked_settings():
-            self._admin = AdminClient(client_settings(config.settings) | {"error_cb": self._refusal.note})
+            self._admin = AdminClient(self._settings)
 
     def identity(self) -> str:
         """The cluster's own name for itself, which stays when other brokers of it are named."""
@@ -172,6 +176,8 @@ class Broker:
                     why = failed if is_hopeless(failed) else self._refusal.error or failed
                     raise KafkaTrouble(f"{self._title}: cannot {what}: {why.str()}") from None
             time.sleep(RETRY_S)
+            if is_outdated(failed):
+                self._connect()
 
 
 @contextmanager
@@ -248,6 +254,18 @@ def is_leaderless(error: KafkaError) -> bool:
     from confluent_kafka import KafkaError as Codes
 
     return error.code() in (Codes._NOENT, Codes.LEADER_NOT_AVAILABLE)
+
+
+def is_outdated(error: KafkaError) -> bool:
+    """Whether librdkafka asked by what it remembers of leaders before an election.
+
+    An admin client may remember that for ever (seen after a broker's restart: minutes of FENCED_LEADER_EPOCH), so
+    only a new one asks anew.
+    """
+    from confluent_kafka import KafkaError as Codes
+
+    codes = (Codes.FENCED_LEADER_EPOCH, Codes.UNKNOWN_LEADER_EPOCH, Codes.NOT_LEADER_FOR_PARTITION)
+    return error.code() in codes
 
 
 def is_hopeless(error: KafkaError) -> bool:
