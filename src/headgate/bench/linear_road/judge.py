@@ -238,10 +238,9 @@ class Judge:
         new = self._without_cost()
         if not (sets or new):
             return
-        names = list(dict.fromkeys([*(name for queries in sets.values() for name in queries), *new]))
         say("calibration")
         begun_at_s = time.time()
-        with self.runner.application(CONTENDERS["trigger-0"], names) as app:
+        with self.runner.application(CONTENDERS["trigger-0"]) as app:
             self._take_reference(begun_at_s)
             costs = known["queries"] | calibration.query_costs(app, new, self.cores, say)
             rates = dict(known["query_sets"])
@@ -260,7 +259,7 @@ class Judge:
 
     def _attend(self, visit: Visit) -> None:
         first = find_scenario(visit.cells[0][1] if visit.cells else (visit.searches or self.programme.scenarios)[0])
-        with self.runner.application(visit.contender, first.query_names, visit.cores) as app:
+        with self.runner.application(visit.contender, visit.cores) as app:
             self.runner.warm(app, first)
             for part, name, load in visit.cells:
                 measured = self.runner.cell(app, find_scenario(name), load, part, visit.repeat)

@@ -54,7 +54,7 @@ class Runner:
         self.store = store
         self._tell = tell
         self._left_s = left_s
-        self._jvms: dict[int, tuple[Jvm, set[str]]] = {}
+        self._jvms: dict[int, Jvm] = {}
         self._begun_s = time.monotonic()
 
     def say(self, text: str) -> None:
@@ -72,26 +72,24 @@ class Runner:
         """Of the machine, lately."""
         return self.gauge.lately() if self.gauge is not None else 1.0
 
-    def application(self, contender: Contender, queries: Sequence[str], cores: int | None = None) -> Application:
-        """A fresh one, in a JVM that has compiled these queries."""
-        return Application(contender, self._driven_in(queries, cores or local_cores()), gauge=self.gauge)
+    def application(self, contender: Contender, cores: int | None = None) -> Application:
+        """A fresh one, in a JVM that has compiled what the programme runs."""
+        return Application(contender, self._driven_in(cores or local_cores()), gauge=self.gauge)
 
     def driven_in(self, cores: int) -> bool:
         """Whether there is a JVM with so many cores already."""
         return cores in self._jvms
 
-    def _driven_in(self, queries: Sequence[str], cores: int) -> Jvm:
+    def _driven_in(self, cores: int) -> Jvm:
         if cores not in self._jvms:
-            self._jvms[cores] = Jvm(cores, kafka=self._kafka), set()
-        jvm, known = self._jvms[cores]
-        if not known.issuperset(queries):
+            self._jvms[cores] = Jvm(cores, kafka=self._kafka)
             self.say("driving in: stock Spark without a pause, until the JVM has compiled what it runs")
-            Application(CONTENDERS["trigger-0"], jvm).run(drive_in(queries, self.programme.drive_in_s))
-            known.update(queries)
-        return jvm
+            queries = list(dict.fromkeys(name for names in self.programme.query_sets.values() for name in names))
+            Application(CONTENDERS["trigger-0"], self._jvms[cores]).run(drive_in(queries, self.programme.drive_in_s))
+        return self._jvms[cores]
 
     def close(self) -> None:
-        for jvm, _ in self._jvms.values():
+        for jvm in self._jvms.values():
             jvm.close()
 
     def warm(self, app: Application, scenario: Scenario) -> None:

@@ -154,7 +154,7 @@ def _ranked(data: dict[str, Any], scenario: str) -> list[str]:
 
 def _try_triggers(runner: Runner, todo: list[tuple[str, Contender]]) -> None:
     first = find_scenario(todo[0][0])
-    with runner.application(todo[0][1], first.query_names) as app:
+    with runner.application(todo[0][1]) as app:
         runner.warm(app, first)
         for name, setting in todo:
             bar = max(_loads(runner.store.data, name).values(), default=0.0) or None
