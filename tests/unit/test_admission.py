@@ -88,6 +88,19 @@ def test_beside_a_batch_that_needs_its_time_it_waits_if_it_can() -> None:
     assert slo(moment(101.3, tight, needy), tight).open, "it would miss its own deadline"
 
 
+def test_a_short_batch_joins_a_long_one_and_two_of_a_size_take_turns() -> None:
+    #  at 101 a batch of 0.25 s beside one with 0.9 s left gains 0.9 s, and both lose 0.7 * 0.25 s;
+    #  one of 0.8 s, or beside one with 0.3 s left, gains less than both lose
+    short = query("short", oldest_at_s=100.0)
+    long = query("long", oldest_at_s=100.0, cost=model(fixed_s=0.75))
+    runs = query("runs", rows=None, running=running(finish_at_s=101.9))
+    nearly = query("nearly", rows=None, running=running(finish_at_s=101.3))
+    assert slo(moment(101.0, short, runs), short).open
+    held = slo(moment(101.0, long, runs), long)
+    assert not held.open and "waits for runs" in held.reason
+    assert not slo(moment(101.0, short, nearly), short).open
+
+
 def test_an_expected_end_may_come_later() -> None:
     waits = query("waits", oldest_at_s=100.0)
     latest_s = latest_start(waits, 101.0, 0.0)

@@ -19,6 +19,7 @@ from headgate.bench.linear_road.scenarios import (
     SWEEP,
     Window,
     find_contender,
+    find_scenario,
     realised_rate,
 )
 from headgate.bench.linear_road.store import Store, read_results
@@ -44,6 +45,7 @@ class Instant:
 
     started: list[tuple[str, int | None]] = []  # noqa: RUF012 - shared on purpose: one list for all applications
     cells: list[tuple[str, Cell]] = []  # noqa: RUF012 - the same
+    thefts: list[float] = []  # noqa: RUF012 - the same: what the host takes away from the next cells, the last one first
 
     def __init__(self, contender: Contender, jvm: Jvm, gauge: Any = None) -> None:
         self.contender = contender
@@ -60,7 +62,7 @@ class Instant:
         self.cells.append((self.contender.name, cell))
         return Outcome(
             self.contender.name, self.contender.title, 10.0, 60.0, {q.name: self._found(cell, q) for q in cell.queries},
-            slowness=self.slowness,
+            slowness=self.slowness, stolen=self.thefts.pop() if self.thefts else 0.0,
         )  # fmt: skip
 
     @property
@@ -87,6 +89,7 @@ def instant(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int | None]]:
     started: list[tuple[str, int | None]] = []
     monkeypatch.setattr(Instant, "started", started)
     monkeypatch.setattr(Instant, "cells", [])
+    monkeypatch.setattr(Instant, "thefts", [])
     monkeypatch.setattr(running, "Application", Instant)
     return started
 
@@ -262,6 +265,7 @@ def test_a_search_that_was_interrupted_goes_on_with_its_probes(
     judge(tmp_path / "whole", programme).run()
     whole = read_results(tmp_path / "whole")
     monkeypatch.setattr(Instant, "cells", [])
+    monkeypatch.setattr(Instant, "thefts", [])
     monkeypatch.setattr(running, "Application", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         judge(tmp_path / "cut", programme).run()
@@ -336,6 +340,23 @@ def test_a_jvm_is_driven_in_once_for_each_number_of_cores_and_with_all_queries(
     ]
     everything = {"alerts", "lr1", "lr2", "lr3"}
     assert driven == [everything, everything]
+
+
+@pytest.mark.parametrize(
+    ("thefts", "runs", "counts"),
+    [([0.2, 0.9], 1, 0.2), ([0.9, 0.1, 0.9], 2, 0.1), ([0.9, 0.6, 0.7, 0.0], 3, 0.6)],
+)
+def test_a_cell_from_which_the_host_took_the_cores_is_measured_again(
+    thefts: list[float], runs: int, counts: float, tmp_path: Path, instant: list[Any]
+) -> None:
+    judged = judge(tmp_path)
+    judged.run()
+    before = len(Instant.cells)
+    Instant.thefts.extend(reversed(thefts))
+    with Instant(find_contender("slo-edf"), Jvm()) as app:
+        measured = judged.runner.cell(cast(Any, app), find_scenario("mixed-u"), 0.5, "mixed", 0)
+    assert len(Instant.cells) - before == runs
+    assert measured.found.stolen == counts
 
 
 def test_scaling_runs_on_other_numbers_of_cores_too(tmp_path: Path, instant: list[Any]) -> None:

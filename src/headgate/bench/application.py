@@ -9,6 +9,9 @@ from headgate.bench.gauge import Gauge
 from headgate.bench.jvm import Jvm
 from headgate.bench.plan import Cell, Contender, Outcome
 
+BEFORE_S = 10.0
+"""What the host took away just before the measured time still makes its first batches late."""
+
 
 class Application:
     """A fresh Spark for one contender; ``with Application(contender) as app: app.run(cell)``."""
@@ -26,8 +29,9 @@ class Application:
         found = self._jvm.run(self.contender, self._number, cell)
         if self._gauge is None:
             return found
-        slowness = self._gauge.slowness(found.began_at_s, found.began_at_s + found.measured_s)
-        return replace(found, slowness=slowness)
+        end_s = found.began_at_s + found.measured_s
+        slowness = self._gauge.slowness(found.began_at_s, end_s)
+        return replace(found, slowness=slowness, stolen=self._gauge.theft(found.began_at_s - BEFORE_S, end_s))
 
     def __enter__(self) -> Application:
         return self

@@ -3,6 +3,9 @@
 The cores of a rented machine share silicon with strangers, those of a laptop get hot. On the machine of docs/results
 such a loop took almost twice as long in one second as in the next, with nothing else running, and CPU seconds per
 record went up and down with its mean over a minute. So a measurement is told together with the speed of its minutes.
+
+Slow cores are one thing; cores that are taken away are another. While the host runs somebody else on them (`steal`
+in Linux's accounts) no thread's time goes on, so that the loop does not see it, but a batch ends that much later.
 """
 
 from __future__ import annotations
@@ -13,9 +16,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from types import TracebackType
+from typing import NamedTuple
 
 from headgate.bench.orphans import end_with_parent
 from headgate.errors import HeadgateError
@@ -34,6 +39,18 @@ _LEAST_S = 20.0
 
 _FIRST_WAIT_S = 10.0
 
+THEFT_S = 5.0
+"""Cores that are taken away for much less than a deadline are soon made up for."""
+
+
+class Sample(NamedTuple):
+    """One look at the machine."""
+
+    at_s: float
+    loop_s: float
+    stolen_s: float
+    """What the host has taken away since the machine started, all cores together."""
+
 
 class Gauge:
     """``with Gauge() as gauge: ... gauge.slowness(since_s, until_s)``; a process of its own does the looking."""
@@ -41,7 +58,7 @@ class Gauge:
     def __init__(self, reference_s: float | None = None) -> None:
         """`reference_s` is the loop's mean time at the speed that counts as 1."""
         self.reference_s = reference_s
-        self._samples: list[tuple[float, float]] = []
+        self._samples: list[Sample] = []
         self._folder = tempfile.TemporaryDirectory(prefix="headgate-gauge-", ignore_cleanup_errors=True)
         self._file = Path(self._folder.name) / "samples"
         self._process: subprocess.Popen[bytes] | None = None
@@ -59,19 +76,26 @@ class Gauge:
 
     def mean_s(self, since_s: float, until_s: float) -> float:
         """The loop's mean CPU time over that span."""
+        return fmean(sample.loop_s for sample in self._between(since_s, until_s))
+
+    def theft(self, since_s: float, until_s: float) -> float:
+        """The share of all cores that the host took away, in the worst few seconds of that span."""
+        return worst_theft(self._between(since_s, until_s), os.cpu_count() or 1)
+
+    def _between(self, since_s: float, until_s: float) -> list[Sample]:
         self._read()
-        found = [loop_s for at_s, loop_s in self._samples if since_s <= at_s <= until_s]
+        found = [sample for sample in self._samples if since_s <= sample.at_s <= until_s]
         if not found:
             raise HeadgateError("the process that gauges the machine's speed has ended: nothing can be compared")
-        return fmean(found)
+        return found
 
     @property
     def _looked(self) -> bool:
         return self._file.exists() and "\n" in self._file.read_text()
 
     def _read(self) -> None:
-        lines = self._file.read_text().splitlines()[len(self._samples) :]
-        self._samples += [(float(at), float(loop)) for at, _, loop in (line.partition(" ") for line in lines) if loop]
+        whole, _, _ = self._file.read_text().rpartition("\n")  # the last line may be half written
+        self._samples += [Sample(*map(float, line.split())) for line in whole.splitlines()[len(self._samples) :]]
 
     def __enter__(self) -> Gauge:
         self._process = subprocess.Popen([sys.executable, "-m", "headgate.bench.gauge", str(self._file)])
@@ -87,6 +111,25 @@ class Gauge:
             self._process.kill()
             self._process.wait()
         self._folder.cleanup()
+
+
+def worst_theft(samples: Sequence[Sample], cores: int) -> float:
+    """The largest share that was taken away between two looks that lie :data:`THEFT_S` apart, or a little more."""
+    worst, first = 0.0, 0
+    for last in samples:
+        while first + 1 < len(samples) and samples[first + 1].at_s <= last.at_s - THEFT_S:
+            first += 1
+        span_s = last.at_s - samples[first].at_s
+        if span_s >= THEFT_S:
+            worst = max(worst, (last.stolen_s - samples[first].stolen_s) / (span_s * cores))
+    return worst
+
+
+def stolen_s() -> float:
+    """Since the machine started; 0 where the system does not tell."""
+    import psutil
+
+    return float(getattr(psutil.cpu_times(), "steal", 0.0))
 
 
 def loop_s() -> float:
@@ -117,7 +160,7 @@ def main() -> int:
     end_with_parent()
     with contextlib.suppress(KeyboardInterrupt), open(sys.argv[1], "a") as samples:
         while True:
-            samples.write(f"{time.time():.3f} {look():.7f}\n")
+            samples.write(f"{time.time():.3f} {look():.7f} {stolen_s():.2f}\n")
             samples.flush()
             time.sleep(PAUSE_S)
     return 0

@@ -92,6 +92,8 @@ class Outcome:
     """When the measured time began, by the wall clock."""
     slowness: float = 1.0
     """How many times longer everything took meanwhile than at the speed of the calibration; 1 if nobody looked."""
+    stolen: float = 0.0
+    """The share of all cores that the host took away in its worst few seconds."""
 
     @property
     def rows(self) -> int:

@@ -25,6 +25,13 @@ LONGEST_WARM_UP = 3.0
 
 DRIVE_IN_LEAST_S = 60.0
 
+DISTURBED = 0.3
+"""A cell in whose worst seconds the host took more of the cores than this is measured again. Up to a fifth is usual on
+the machine of docs/results, and a sixth was taken there on average within an hour."""
+
+TRIES = 3
+"""... but no more often than this."""
+
 DRIVE_IN_PER_CORE = 2_000
 """Reports per second and core into each query: batch follows batch, and the state is large enough to be worked on."""
 
@@ -109,11 +116,25 @@ class Runner:
         if setting is not None:
             queries = tuple(replace(query, trigger_s=setting.trigger_s(query, queries)) for query in queries)
         programme = self.programme
-        found = app.run(Cell(queries, programme.settle_s, programme.measure_s, window.seed, give_up=give_up))
+        found = self._undisturbed(
+            app, Cell(queries, programme.settle_s, programme.measure_s, window.seed, give_up=give_up)
+        )
         measured = Measured(found, rate, rate * found.slowness / self.full_rate(scenario))
         title = (setting or app.contender).title
         self.say(f"{title}: {what} {scenario.name} at load {measured.load:.2f}: {_short(found)}")
         return measured
+
+    def _undisturbed(self, app: Application, cell: Cell) -> Outcome:
+        """Run it again if the host took the machine away meanwhile, whatever came of it; in the end the calmest counts.
+
+        A host that gives somebody else most of the cores for some seconds breaks everybody's promises.
+        """
+        found: list[Outcome] = []
+        while not found or (found[-1].stolen > DISTURBED and len(found) < TRIES):
+            if found:
+                self.say(f"{app.contender.title}: again, the host took {found[-1].stolen:.0%} of the cores for seconds")
+            found.append(app.run(cell))
+        return min(found, key=lambda outcome: outcome.stolen)
 
     def search(
         self, app: Application, scenario: Scenario, search: CapacitySearch, what: str, repeat: int,
@@ -130,8 +151,8 @@ class Runner:
             kept = not found.aborted and all(query["keeps_promise"] for query in found.queries.values())
             search.tell(measured.load, kept=kept)
             query, late = _worst(found)
-            probe = {"load": measured.load, "rate": measured.rate, "slowness": found.slowness, "kept": kept}
-            probes.append(probe | {"worst_query": query, "worst_violation_rate": late})
+            probe = {"load": measured.load, "rate": measured.rate, "slowness": found.slowness, "stolen": found.stolen}
+            probes.append(probe | {"kept": kept, "worst_query": query, "worst_violation_rate": late})
             self.store.save()
         return probes
 
@@ -157,4 +178,4 @@ def _short(found: Outcome) -> str:
     late = ", ".join(f"{name} {query['violation_rate']:.1%}" for name, query in found.queries.items())
     broken = "; ended early: a promise was broken" if found.aborted else ""
     busy = found.cpu_s / max(found.measured_s, 1e-9)
-    return f"late {late}; {busy:.2f} cores busy; slowness {found.slowness:.2f}{broken}"
+    return f"late {late}; {busy:.2f} cores busy; slowness {found.slowness:.2f}, stolen {found.stolen:.0%}{broken}"

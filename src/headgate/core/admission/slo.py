@@ -324,11 +324,22 @@ def _may_join(snapshot: Snapshot, query: QueryView, running: list[QueryView], sp
     urgent = all(query.due_at_s < other.running.due_at_s for other in running if other.running)
     if len(running) > _room(snapshot) and not urgent:
         return False
-    if all(_bears_company(other, now_s, span_s) for other in running):
+    if all(_bears_company(other, now_s, span_s) and _gains_more(query, other, now_s, span_s) for other in running):
         return True
     # One after another each batch is done sooner, so that whoever can wait does.
     left_s = max(other.running.finish_at_s for other in running if other.running) - now_s
     return latest_start(query, now_s, 0.0) < now_s + OVERRUN * left_s
+
+
+def _gains_more(query: QueryView, other: QueryView, now_s: float, span_s: float) -> bool:
+    """Whether a batch of `query` gains more by not waiting for the end of the other than both lose beside each other.
+
+    What slows both down is as long as the shorter of the two. So a short batch joins one that still takes long, while
+    two of a size run one after the other: neither would be done sooner, and one of them much later.
+    """
+    assert other.running is not None
+    left_s = max(0.0, other.running.finish_at_s - now_s)
+    return left_s > (query.cost.stretch + other.cost.stretch) * min(span_s, left_s)
 
 
 def _bears_company(other: QueryView, now_s: float, span_s: float) -> bool:
