@@ -335,11 +335,13 @@ def _gains_more(query: QueryView, other: QueryView, now_s: float, span_s: float)
     """Whether a batch of `query` gains more by not waiting for the end of the other than both lose beside each other.
 
     What slows both down is as long as the shorter of the two. So a short batch joins one that still takes long, while
-    two of a size run one after the other: neither would be done sooner, and one of them much later.
+    two of a size run one after the other: neither would be done sooner, and one of them much later. A second is worth
+    as much as it is of a deadline.
     """
-    assert other.running is not None
+    assert other.running is not None and query.promise.deadline_s is not None
     left_s = max(0.0, other.running.finish_at_s - now_s)
-    return left_s > (query.cost.stretch + other.cost.stretch) * min(span_s, left_s)
+    worth = query.promise.deadline_s / (other.promise.deadline_s or math.inf)
+    return left_s > (query.cost.stretch + worth * other.cost.stretch) * min(span_s, left_s)
 
 
 def _bears_company(other: QueryView, now_s: float, span_s: float) -> bool:
