@@ -106,7 +106,7 @@ def test_a_second_is_worth_as_much_as_it_is_of_a_deadline() -> None:
     tight = query("tight", deadline_s=8.0, oldest_at_s=100.0, cost=model(fixed_s=0.65))
     relaxed = query("relaxed", deadline_s=80.0, oldest_at_s=60.0, cost=model(fixed_s=0.65))
     for waits, deadline_s, joins in ((tight, 80.0, True), (tight, 8.0, False), (relaxed, 8.0, False)):
-        runs = query("runs", deadline_s=deadline_s, rows=None, running=running(finish_at_s=102.9, due_at_s=130.0))
+        runs = query("runs", deadline_s=deadline_s, rows=None, running=running(finish_at_s=102.9, due_at_s=150.0))
         decision = slo(moment(102.0, waits, runs), waits)
         assert decision.open == joins
         assert joins or "waits for runs" in decision.reason
