@@ -103,7 +103,7 @@ def test_a_short_batch_joins_a_long_one_and_two_of_a_size_take_turns() -> None:
 
 def test_a_second_is_worth_as_much_as_it_is_of_a_deadline() -> None:
     #  a batch of 0.7 s beside one with 0.9 s left: both lose 0.5 s, which is next to nothing of a deadline of 80 s
-    tight = query("tight", deadline_s=8.0, oldest_at_s=100.0, cost=model(fixed_s=0.65))
+    tight = query("tight", deadline_s=8.0, oldest_at_s=99.0, cost=model(fixed_s=0.65))
     relaxed = query("relaxed", deadline_s=80.0, oldest_at_s=60.0, cost=model(fixed_s=0.65))
     for waits, deadline_s, joins in ((tight, 80.0, True), (tight, 8.0, False), (relaxed, 8.0, False)):
         runs = query("runs", deadline_s=deadline_s, rows=None, running=running(finish_at_s=102.9, due_at_s=150.0))
