@@ -17,6 +17,7 @@ from headgate.bench.gauge import Gauge
 from headgate.bench.jvm import Jvm
 from headgate.bench.linear_road.scenarios import find_contender
 from headgate.bench.plan import BenchQuery, Cell
+from headgate.engine.session import SLOTS_PER_CORE, local_cores
 from headgate.errors import HeadgateError
 
 pytestmark = pytest.mark.e2e
@@ -50,7 +51,10 @@ def test_contenders_have_a_spark_each_in_one_jvm() -> None:
             with Application(find_contender(name), jvm) as app:
                 found = app.run(cell)
             assert found.contender == name and found.queries["alerts"]["rows"] > 0
-            javas.append({child.pid for child in psutil.Process().children(recursive=True) if child.name() == "java"})
+            children = psutil.Process().children(recursive=True)
+            javas.append({child.pid for child in children if child.name() == "java"})
+            #  one Python worker for every slot and the process that they come from: none starts while queries run
+            assert list(words(children)).count("pyspark.worker") >= SLOTS_PER_CORE * local_cores() + 1
         assert len(javas[0]) == 1 and javas[0] == javas[1]
 
 

@@ -26,10 +26,11 @@ from headgate.bench.latency_figures import latency_figures
 from headgate.bench.orphans import end_with_parent
 from headgate.bench.plan import BenchQuery, Cell, Contender, Outcome
 from headgate.bench.steady import CompilerWatch, still_falling
+from headgate.bench.workers import start_workers
 from headgate.cli.live import LiveView
 from headgate.core.traffic import parse_traffic
 from headgate.engine import internals, model_store
-from headgate.engine.session import local_cores, session
+from headgate.engine.session import local_cores, local_slots, session
 from headgate.errors import HeadgateError
 from headgate.headgate import DEFAULT_SLO, Headgate
 from headgate.metrics.summary import QuerySummary
@@ -313,6 +314,7 @@ def opened(contender: Contender, cores: int | None, *, show: bool, kafka: str | 
         if cores is not None and cores < local_cores():
             _use_cores(cores)
         spark = session(f"headgate-{contender.name}", **session_settings(contender))
+        start_workers(spark, local_slots(spark.sparkContext.master) or 1)
         # Headgate's own run is kept for `headgate explain`; there is nothing to explain about a stock trigger.
         records = None if contender.trigger_share is None and show else f"{workspace}/batches.jsonl"
         policy = contender.policy if contender.mode == "FAIR" else None
