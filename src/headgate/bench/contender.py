@@ -314,7 +314,7 @@ def opened(contender: Contender, cores: int | None, *, show: bool, kafka: str | 
         if cores is not None and cores < local_cores():
             _use_cores(cores)
         spark = session(f"headgate-{contender.name}", **session_settings(contender))
-        start_workers(spark, local_slots(spark.sparkContext.master) or 1)
+        start_workers(spark, local_slots(str(spark.sparkContext.master)) or 1)
         # Headgate's own run is kept for `headgate explain`; there is nothing to explain about a stock trigger.
         records = None if contender.trigger_share is None and show else f"{workspace}/batches.jsonl"
         policy = contender.policy if contender.mode == "FAIR" else None
