@@ -141,7 +141,7 @@ def test_the_end_of_a_batch_wakes_the_gate_that_waits_for_it(bench: Bench) -> No
     assert running.ask(1_000, now_s, now_s) == another.ask(1_000, now_s, now_s) == Opened(None)
     verdict = waiting.ask(1_000, now_s - 40.0, now_s)
     assert isinstance(verdict, Wait) and verdict.seconds > 5.0
-    ender = threading.Timer(0.1, lambda: running.ask(0, None, time.time()))
+    ender = threading.Timer(0.1, lambda: [batch.ask(0, None, time.time()) for batch in (running, another)])
     begun_s = time.monotonic()
     ender.start()
     waiting.wait(verdict.seconds)
