@@ -26,8 +26,8 @@ LONGEST_WARM_UP = 3.0
 DRIVE_IN_LEAST_S = 60.0
 
 DISTURBED = 0.3
-"""A cell in whose worst seconds the host took more of the cores than this is measured again. Up to a fifth is usual on
-the machine of docs/results, and a sixth was taken there on average within an hour."""
+"""A cell in whose worst seconds the host took more of the cores than this is measured again. Up to a quarter is usual
+on the machine of docs/results, and a sixth was taken there on average within an hour."""
 
 TRIES = 3
 """... but no more often than this."""
