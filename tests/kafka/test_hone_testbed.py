@@ -43,4 +43,4 @@ def test_a_run_tells_the_latency_of_every_record(
     assert found["unfinished_rows"] == 0
     assert len(found["partitions"]) == PARTITIONS and found["slowest"]["p99_s"] >= found["p50_s"] > 0
     assert found["batches"] >= 2
-    assert 0 <= found["feeder_lag_p99_s"] <= found["feeder_lag_max_s"] < 2.0
+    assert 0 <= found["feeder_lag_p99_s"] <= found["feeder_lag_max_s"] < 10.0
