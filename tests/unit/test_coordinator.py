@@ -29,6 +29,9 @@ from headgate.sources.feed import Taken
 from headgate.sources.gate_client import GateClient, Nothing, Opened, Wait
 from tests.making import model
 
+SOON_S = 4.0
+"""Milliseconds on a quiet machine; less than whatever would else be waited for, and room for a busy one."""
+
 
 class Bench:
     """A coordinator with what it did."""
@@ -145,7 +148,7 @@ def test_the_end_of_a_batch_wakes_the_gate_that_waits_for_it(bench: Bench) -> No
     begun_s = time.monotonic()
     ender.start()
     waiting.wait(verdict.seconds)
-    assert time.monotonic() - begun_s < 2.0
+    assert time.monotonic() - begun_s < SOON_S
     assert waiting.ask(1_000, now_s - 40.0, now_s) == Opened(None)
 
 
@@ -196,11 +199,11 @@ def test_coordinator_gone_the_gate_opens_at_once_and_says_so_once(
     client.wait(30.0)
     assert client.ask(10, time.time(), time.time()) == Opened(None)
     assert client.ask(10, time.time(), time.time()) == Opened(None)
-    assert time.monotonic() - begun_s < 1.0
+    assert time.monotonic() - begun_s < SOON_S
     assert capfd.readouterr().err.count("plain Spark") == 1
 
 
-def test_coordinator_stuck_the_gate_opens_within_a_second(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_coordinator_stuck_the_gate_opens_soon(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate_client, "REPLY_TIMEOUT_S", 0.5)
     bench.add("q", "g")
     client = bench.client("g")
@@ -210,7 +213,7 @@ def test_coordinator_stuck_the_gate_opens_within_a_second(bench: Bench, monkeypa
     assert stuck.wait(2)
     begun_s = time.monotonic()
     assert client.ask(10, time.time(), time.time()) == Opened(None)
-    assert time.monotonic() - begun_s < 1.0
+    assert time.monotonic() - begun_s < SOON_S
     release.set()
 
 
@@ -265,7 +268,7 @@ def test_after_the_end_a_call_says_so_at_once_and_wakes_nothing(bench: Bench) ->
     with pytest.raises(HeadgateError, match="make a new Headgate"):
         bench.coordinator.call(lambda: None)
     bench.coordinator.post(lambda: None)
-    assert time.monotonic() - begun_s < 1.0
+    assert time.monotonic() - begun_s < SOON_S
 
 
 def test_queries_that_come_and_go_leave_no_trace(bench: Bench) -> None:
@@ -304,7 +307,7 @@ def test_stopping_leaves_nothing_behind(tmp_path: Path) -> None:
     begun_s = time.monotonic()
     made.coordinator.stop()
     made.coordinator.stop()
-    assert time.monotonic() - begun_s < 2.0
+    assert time.monotonic() - begun_s < SOON_S
     assert list(tmp_path.iterdir()) == []
 
 
