@@ -119,6 +119,18 @@ def test_an_expected_end_may_come_later() -> None:
     assert slo(moment(101.0, waits, just), waits).open, "waiting for it would leave nothing for a surprise"
 
 
+def test_who_would_be_late_beside_a_batch_waits_for_its_end_only_if_that_may_come_later() -> None:
+    waits = query("waits", oldest_at_s=100.0, cost=model(fixed_s=2.0))
+    alone_s = latest_start(waits, 100.5, 0.0)
+    now_s, answers = alone_s - 0.5, []
+    for end_s in (now_s + 0.38, now_s + 0.45):
+        both = [query(name, rows=None, running=running(finish_at_s=end_s)) for name in ("one", "two")]
+        now = moment(now_s, waits, *both)
+        assert latest_start(waits, now_s, expected_overlap(now, waits)) <= now_s, "beside them it would be due"
+        answers.append(latest(now, waits).open)
+    assert answers == [False, True]
+
+
 def test_beside_a_tighter_query_it_takes_what_that_one_can_wait_for() -> None:
     #  a batch of all 2 M rows would take 20 s; the tight query has 1.5 s
     relaxed = query("relaxed", deadline_s=60.0, oldest_at_s=90.0, rows=2_000_000)

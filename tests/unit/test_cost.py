@@ -11,6 +11,7 @@ import pytest
 
 from headgate.core.cost import READY_AFTER, CostModel
 from headgate.errors import StateError
+from tests.making import model
 
 
 def trained(
@@ -132,6 +133,17 @@ def test_rows_within_is_the_inverse_of_the_quantile() -> None:
     rows = model.rows_within(1.0, 0.0, 0.99)
     assert model.quantile_s(rows, 0.0, 0.99) <= 1.0 < model.quantile_s(rows + 2, 0.0, 0.99)
     assert model.rows_within(0.0, 0.0, 0.99) == 0
+
+
+def test_what_is_left_of_a_batch_reckons_with_its_usual_company() -> None:
+    lonely, sociable = model(company=False), model()
+    assert lonely.left_s(10_000, 0.0, 0.0) == pytest.approx(lonely.expected_s(10_000))
+    usual_s = sociable.expected_s(10_000, sociable.usual_overlap)
+    assert sociable.usual_overlap > 0.5 and sociable.left_s(10_000, 0.0, 0.0) == pytest.approx(usual_s)
+    # so far it had company as usual: what is left is the rest of that; without any it would be further
+    assert sociable.left_s(10_000, 0.3 * usual_s, sociable.usual_overlap) == pytest.approx(0.7 * usual_s)
+    assert sociable.left_s(10_000, 0.3 * usual_s, 0.0) < 0.6 * usual_s
+    assert sociable.left_s(10_000, 9.0, 0.0) == 0.0
 
 
 def test_it_survives_being_saved() -> None:

@@ -209,9 +209,8 @@ class QueryState:
         opened_s = self.round.opened.mono_s
         rows = self.round.rows or self.round.expected_rows
         ran_s = max(0.0, now_s - opened_s)
-        expected_s = self.cost.expected_s(rows, self.round.overlap(ran_s))
         # One that overruns its expectation is not about to end: the longer it has run, the longer it will.
-        left_s = max(expected_s - ran_s, OVERRUN_SHARE * ran_s)
+        left_s = max(self.cost.left_s(rows, ran_s, self.round.overlap(ran_s)), OVERRUN_SHARE * ran_s)
         return Running(opened_s, rows, now_s + left_s, self.round.due_at_s)
 
     def view(self, now_s: float) -> QueryView:

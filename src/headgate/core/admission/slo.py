@@ -125,7 +125,8 @@ def _own_latest(snapshot: Snapshot, query: QueryView, overlap: float) -> float:
     """
     now_s = snapshot.now_s
     beside_s, alone_s = latest_start(query, now_s, overlap), latest_start(query, now_s, 0.0)
-    clear_s = max((other.running.finish_at_s for other in snapshot.others(query) if other.running), default=now_s)
+    end_s = max((other.running.finish_at_s for other in snapshot.others(query) if other.running), default=now_s)
+    clear_s = now_s + OVERRUN * (end_s - now_s)
     return alone_s if beside_s <= now_s < clear_s <= alone_s else beside_s
 
 
