@@ -19,7 +19,7 @@ from tests.spark.conftest import Collected, counter, named, until
 pytestmark = pytest.mark.spark
 
 SOON_S = 6.0
-"""Under a second on a quiet machine; far from the half minute and more that a closed gate would hold a batch, so that a
+"""Less than two on a quiet machine; far from the half minute and more that a closed gate would hold a batch, so that a
 host that takes the cores away for some seconds fails nothing."""
 
 
