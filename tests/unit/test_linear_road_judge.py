@@ -10,6 +10,7 @@ import pytest
 
 from headgate.bench.gauge import Gauge
 from headgate.bench.jvm import Jvm
+from headgate.bench.linear_road import limits
 from headgate.bench.linear_road import runner as running
 from headgate.bench.linear_road.judge import LONGEST_VISIT_S, Judge
 from headgate.bench.linear_road.programmes import BEST, PAPERS, Part, Programme, full, quick
@@ -91,6 +92,7 @@ def instant(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int | None]]:
     monkeypatch.setattr(Instant, "cells", [])
     monkeypatch.setattr(Instant, "thefts", [])
     monkeypatch.setattr(running, "Application", Instant)
+    monkeypatch.setattr(limits, "capacity", lambda queries_at, seconds, low, high, skip_s: (low + high) / 2)
     return started
 
 
@@ -164,6 +166,17 @@ def test_the_limit_is_made_again_when_repeats_are_added(tmp_path: Path, instant:
         [entry] = judged.store.data["limit"]
         assert entry["repeats"] == list(range(repeats))
         assert len(entry["by_repeat"]) == repeats
+
+
+def test_every_capacity_that_was_searched_has_the_clairvoyant_one_beside_it(tmp_path: Path, instant: list[Any]) -> None:
+    judged = judge(tmp_path, replace(PROGRAMME, parts=()))
+    judged.run()
+    found = {(entry["scenario"], entry["repeat"]): entry["load"] for entry in judged.store.data["capacity_limit"]}
+    measured = [entry for entry in judged.store.data["capacity"] if entry["contender"] == "slo-edf"]
+    middle = (limits.BELOW + limits.ABOVE) / 2
+    assert found == {("mixed-u", entry["repeat"]): pytest.approx(middle * entry["load"]) for entry in measured}
+    judged.run()
+    assert len(judged.store.data["capacity_limit"]) == len(found) == 2
 
 
 def test_the_sweep_finds_the_best_setting_and_the_search_our_capacity(tmp_path: Path, instant: list[Any]) -> None:

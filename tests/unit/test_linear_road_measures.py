@@ -291,6 +291,15 @@ def test_a_figure_beyond_the_end_is_our_miss_and_a_marked_win_against_theirs() -
     assert told == ("−80 %", "sb-fifo beyond the end counts with the least it waited")  # 2 s over at least 10 s
 
 
+def test_a_capacity_has_the_clairvoyant_ratio_beside_it_of_the_same_repeats() -> None:
+    entries = [capacity("mixed-u", name, load, 0) for name, load in (("slo-edf", 0.6), ("static-0.5-fair", 0.5))]
+    found = results(capacity=entries)
+    assert "clairvoyant" not in target(found, "capacity|mixed-u").note
+    limits = [{"scenario": "mixed-u", "repeat": repeat, "load": load} for repeat, load in ((0, 0.7), (1, 9.0))]
+    found["capacity_limit"] = [*limits, {"scenario": "mixed-bursty", "repeat": 0, "load": 9.0}]
+    assert target(found, "capacity|mixed-u").note == "a clairvoyant scheduler, simulated: 1.40"
+
+
 def test_a_run_is_held_against_the_limit_of_its_own_traffic() -> None:
     made = [run("cells", "equal-8-u", "slo-edf", 0.8, repeat) for repeat in range(2)]
     for each, late in zip(made, (0.01, 0.05), strict=True):

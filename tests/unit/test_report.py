@@ -122,6 +122,13 @@ def test_misses_are_told_in_the_lead() -> None:
     assert "0 of 14 targets met, 1 missed, 13 not measured." in page.text
 
 
+def test_capacities_are_drawn_beside_the_clairvoyant_one() -> None:
+    made = results(capacity=[capacity("mixed-u", "slo-edf", 0.3), capacity("mixed-bursty", "slo-edf", 0.4)])
+    assert "clairvoyant limit (simulated)" not in report(made).html()
+    made["capacity_limit"] = [{"scenario": "mixed-u", "repeat": 0, "load": 0.45}]
+    assert report(made).html().count("clairvoyant limit (simulated) 0.45") == 1
+
+
 def test_a_report_of_nothing_says_so(tmp_path: Path) -> None:
     path = write_report({}, tmp_path / "deep" / "report.html")
     assert path == tmp_path / "deep" / "report.html"

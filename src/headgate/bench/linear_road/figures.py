@@ -180,8 +180,8 @@ def cpu_figure(view: View, runs: Sequence[Run], caption: str) -> Html:
 
 def capacity_figure(view: View, caption: str) -> Html:
     """Bars per scenario, all on one scale; the best static setting is named as such."""
-    entries = view.results.get("capacity") or []
-    end = max((entry["load"] for entry in entries), default=1.0)
+    entries, limits = view.results.get("capacity") or [], view.results.get("capacity_limit") or []
+    end = max((entry["load"] for entry in [*entries, *limits]), default=1.0)
     panels = []
     for scenario in dict.fromkeys(entry["scenario"] for entry in entries):
         best = (view.results.get("best_static") or {}).get(scenario)
@@ -194,6 +194,8 @@ def capacity_figure(view: View, caption: str) -> Html:
             )
             for name in lookup.contenders(view.results, found)
         ]
+        if unbeaten := [entry["load"] for entry in limits if entry["scenario"] == scenario]:
+            rows.append(Bar("clairvoyant limit (simulated)", LIMIT_STYLE, unbeaten))
         panels.append(bars(scenario, rows, lambda load: f"{load:.2f}", end=end))
     return figure(panels, caption)
 

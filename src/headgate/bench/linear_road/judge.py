@@ -17,7 +17,7 @@ from typing import Any
 from headgate.bench.application import Application
 from headgate.bench.gauge import Gauge
 from headgate.bench.linear_road import calibration
-from headgate.bench.linear_road.limits import add_limits, limit_entry
+from headgate.bench.linear_road.limits import add_capacity_limits, add_limits, capacity_limit, limit_entry
 from headgate.bench.linear_road.order import groups, turns
 from headgate.bench.linear_road.programmes import BEST, Part, Programme
 from headgate.bench.linear_road.runner import Runner, Tell
@@ -303,6 +303,7 @@ class Judge:
     def _limits(self) -> None:
         """The clairvoyant scheduler on the same traffic and the measured costs."""
         add_limits(self.store.data, self.cores, self._limit)
+        add_capacity_limits(self.store.data, self._capacity_limit)
         self.store.save()
 
     def _limit(self, name: str, load: float, repeats: list[int]) -> dict[str, Any]:
@@ -310,6 +311,15 @@ class Judge:
         windows = {repeat: self.programme.window(repeat) for repeat in repeats}
         rate, costs = self.runner.rate(find_scenario(name), load), self.store.data["calibration"]["queries"]
         return limit_entry(find_scenario(name), load, rate, windows, costs)
+
+    def _capacity_limit(self, name: str, repeat: int, measured: float) -> float:
+        self.runner.say(f"clairvoyant capacity of {name}, repeat {repeat}")
+        scenario, costs = find_scenario(name), self.store.data["calibration"]["queries"]
+
+        def rate_at(load: float) -> float:
+            return self.runner.rate(scenario, load)
+
+        return capacity_limit(scenario, rate_at, self.programme.window(repeat), costs, measured)
 
 
 def _loads(entries: list[dict[str, Any]], contender: str | None, scenarios: set[str]) -> list[float]:

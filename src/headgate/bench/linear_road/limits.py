@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
-from headgate.bench.clairvoyant import ClairvoyantQuery, limit
-from headgate.bench.linear_road.scenarios import Scenario, Window
+from headgate.bench.clairvoyant import ClairvoyantQuery, capacity, limit
+from headgate.bench.linear_road.scenarios import Scenario, Window, find_scenario
 from headgate.core.arrivals import IntArray
 from headgate.core.traffic import Shape, Traffic, parse_traffic
+
+BELOW, ABOVE = 0.7, 2.0
+"""Where the clairvoyant scheduler's own capacity is looked for, as shares of the highest one that was measured: a probe
+of the simulation takes seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +51,25 @@ def limit_entry(
 
 
 def _rates(scenario: Scenario, rate: float, window: Window, costs: dict[str, Any]) -> dict[str, float]:
-    end_s = window.end_s + max(scenario.deadlines_s.values()) + 1
-    return limit(clairvoyant_queries(scenario, rate, window, costs), end_s, skip_s=window.begin_s)
+    queries = clairvoyant_queries(scenario, rate, window, costs)
+    return limit(queries, _end_s(scenario, window), skip_s=window.begin_s)
+
+
+def capacity_limit(
+    scenario: Scenario, rate_at: Callable[[float], float], window: Window, costs: dict[str, Any], measured: float
+) -> float:
+    """The highest load whose traffic the clairvoyant scheduler serves in time; `measured` is where others ended."""
+
+    def queries_at(load: float) -> list[ClairvoyantQuery]:
+        return clairvoyant_queries(scenario, rate_at(load), window, costs)
+
+    low, high = BELOW * measured, ABOVE * measured
+    return capacity(queries_at, _end_s(scenario, window), low, high, skip_s=window.begin_s)
+
+
+def _end_s(scenario: Scenario, window: Window) -> float:
+    """When the last record of the window is late at the latest."""
+    return window.end_s + max(scenario.deadlines_s.values()) + 1
 
 
 def clairvoyant_queries(
@@ -75,3 +96,17 @@ def add_limits(data: dict[str, Any], cores: int, entry_of: Callable[[str, float,
         if known.get((name, load)) != sorted(found):
             others = [entry for entry in data["limit"] if (entry["scenario"], entry["load"]) != (name, load)]
             data["limit"] = [*others, entry_of(name, load, sorted(found))]
+
+
+def add_capacity_limits(data: dict[str, Any], load_of: Callable[[str, int, float], float]) -> None:
+    """The clairvoyant scheduler's own capacity beside every one that was searched for, with the same traffic."""
+    known = {(entry["scenario"], entry["repeat"]) for entry in data.setdefault("capacity_limit", [])}
+    searched: dict[tuple[str, int], float] = {}
+    for entry in data["capacity"]:
+        place = entry["scenario"], entry["repeat"]
+        searched[place] = max(searched.get(place, 0.0), entry["load"])
+    for (name, repeat), measured in searched.items():
+        costs_known = all(query in data["calibration"]["queries"] for query in find_scenario(name).deadlines_s)
+        if measured and costs_known and (name, repeat) not in known:
+            entry = {"scenario": name, "repeat": repeat, "load": load_of(name, repeat, measured)}
+            data["capacity_limit"].append(entry)

@@ -68,7 +68,8 @@ def _capacity(results: Results, scenario: str, bound: float) -> Target:
         if repeat in loads.get(theirs, {}) and (load or loads[theirs][repeat])
     ]
     made_from = f"{OURS} and {theirs}, {scenario}"
-    return make_target(measure, bound, True, "ratio", samples, median, made_from, _better_stock(results, loads, theirs))
+    notes = [_better_stock(results, loads, theirs), _clairvoyant_ratio(results, scenario, loads.get(theirs, {}))]
+    return make_target(measure, bound, True, "ratio", samples, median, made_from, "; ".join(filter(None, notes)))
 
 
 def capacities(results: Results, scenario: str) -> dict[str, dict[int, float]]:
@@ -89,6 +90,16 @@ def _better_stock(results: Results, loads: dict[str, dict[int, float]], best: st
         if lookup.kind_of(results, name) == "stock" and load > medians.get(best, 0.0)
     ]
     return f"but {', '.join(better)} got further than {best}" if better and best in medians else ""
+
+
+def _clairvoyant_ratio(results: Results, scenario: str, theirs: Mapping[int, float]) -> str:
+    """How far a scheduler that knows everything beforehand gets: what the target could be at most."""
+    ratios = [
+        entry["load"] / theirs[entry["repeat"]]
+        for entry in results.get("capacity_limit") or []
+        if entry["scenario"] == scenario and theirs.get(entry["repeat"])
+    ]
+    return f"a clairvoyant scheduler, simulated: {median(ratios):.2f}" if ratios else ""
 
 
 def _violations(results: Results) -> Target:
