@@ -93,7 +93,7 @@ def _better_stock(results: Results, loads: dict[str, dict[int, float]], best: st
 
 
 def _clairvoyant_ratio(results: Results, scenario: str, theirs: Mapping[int, float]) -> str:
-    """How far a scheduler that knows everything beforehand gets: what the target could be at most."""
+    """How far a scheduler that knows everything beforehand gets with the schedules that its search tries."""
     ratios = [
         entry["load"] / theirs[entry["repeat"]]
         for entry in results.get("capacity_limit") or []
