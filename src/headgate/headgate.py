@@ -381,15 +381,22 @@ class Headgate:
             if self._queries.get(query.name) is not query:
                 return
             del self._queries[query.name]
-            cost = self._coordinator.call(lambda: self._end(query.name)) if self._coordinator.alive else None
+            cost = self._learned(query.name)
             folder = self._state_dir(query.name)
             del self._checkpoints[query.name]
+            if cost is not None and cost.batches:
+                model_store.save(folder, cost)
         query.end_backups()
-        if cost is not None and cost.batches:
-            model_store.save(folder, cost)
         self._worker.post(lambda: self._pools.forget(query.name))
         if (temporary := self._temporary.pop(query.name, None)) is not None:
             temporary.cleanup()
+
+    def _learned(self, name: str) -> CostModel | None:
+        """What its batches taught; nothing if the coordinator has ended, perhaps only in this moment."""
+        try:
+            return self._coordinator.call(lambda: self._end(name))
+        except HeadgateError:
+            return None
 
     def _end(self, name: str) -> CostModel | None:
         state = self._coordinator.dispatcher.queries.get(name)
@@ -398,7 +405,8 @@ class Headgate:
 
     def _stop_queries(self) -> None:
         """All at once: each takes Spark a fraction of a second."""
-        queries = list(self._queries.values())
+        with self._starting:  # a query that ended by itself may still be saving what it learned
+            queries = list(self._queries.values())
         if not queries:
             return
         with ThreadPoolExecutor(max_workers=min(16, len(queries))) as pool:

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from headgate import Headgate
 from headgate.core.cost import CostModel
+from headgate.errors import HeadgateError
 from tests.spark.conftest import Collected, counter, named, until
 
 pytestmark = pytest.mark.spark
@@ -99,6 +100,21 @@ def test_a_model_with_nonsense_in_it_does_not_hold_anything(hg: Headgate, collec
     until(lambda: len(collected.batches) > batches + 1, 30)
     assert query.isActive
     until(lambda: state.cost.sound)
+
+
+def test_a_query_that_ends_as_the_coordinator_does_leaves_nothing_behind(
+    hg: Headgate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = hg.start(named(counter(hg, "500"), "last"), deadline="2s")
+    until(lambda: query.batches, 90)
+
+    def ended_meanwhile(function: object) -> None:
+        raise HeadgateError("Headgate has been stopped")
+
+    monkeypatch.setattr(hg._coordinator, "call", ended_meanwhile)
+    query.stop()
+    until(lambda: "last" not in hg._checkpoints and "last" not in hg._temporary)
+    assert "last" not in hg._queries
 
 
 def test_stop_is_quick_while_the_gate_holds(hg: Headgate) -> None:

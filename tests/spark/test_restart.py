@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from headgate import Headgate
+from headgate.core.cost import CostModel
 from tests.spark.conftest import counter, named, until
 
 pytestmark = pytest.mark.spark
@@ -67,6 +70,28 @@ def test_the_model_is_saved_beside_the_checkpoint_and_used_again(spark: SparkSes
     saved = json.loads((checkpoint / "headgate" / "model.json").read_text())
     assert saved["batches"] >= 5
     assert "learning" not in once(2)
+
+
+def test_a_query_that_ends_just_before_everything_stops_saves_what_it_learned(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hg = Headgate(spark, records=tmp_path / "batches.jsonl")
+    writer = named(counter(hg, "1000"), "hasty").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = hg.start(writer, deadline="3s")
+    until(lambda: query.batches, 90)
+    (saved := tmp_path / "checkpoint" / "headgate" / "model.json").unlink(missing_ok=True)
+    forgetting, learned = threading.Event(), hg._learned
+
+    def slowly(name: str) -> CostModel | None:
+        forgetting.set()
+        time.sleep(0.3)  # a busy machine
+        return learned(name)
+
+    monkeypatch.setattr(hg, "_learned", slowly)
+    query.stop()
+    assert forgetting.wait(30)
+    hg.stop()
+    assert json.loads(saved.read_text())["batches"] >= 1
 
 
 def test_a_corrupt_saved_model_is_told_and_learned_anew(
