@@ -396,6 +396,7 @@ class Headgate:
         try:
             return self._coordinator.call(lambda: self._end(name))
         except HeadgateError:
+            log.warning("%s: the coordinator has ended; what was learned since it was last saved is lost", name)
             return None
 
     def _end(self, name: str) -> CostModel | None:
