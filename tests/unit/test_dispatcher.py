@@ -234,7 +234,19 @@ def test_when_a_batch_ends_the_most_urgent_waiting_query_is_woken() -> None:
     assert isinstance(ask(d, "later", 10.1, age_s=0.8), Hold)
     assert list(d.wakeable(10.2, ended=False)) == []
     ask(d, "runs", 10.4, rows=0)
-    assert next(d.wakeable(10.4, ended=True)) == "soon"
+    assert next(d.wakeable(10.4, ended=True)) == ("soon", True)
+
+
+def test_an_end_that_lets_nobody_start_at_once_tells_those_who_waited_for_it_when_their_time_comes() -> None:
+    d = dispatcher("runs", "gathers", rule="slo", deadline_s=8.0)
+    ask(d, "runs", 10.0, age_s=7.9)
+    held = ask(d, "gathers", 10.1, age_s=0.1)
+    assert isinstance(held, Hold) and held.seconds == 2.0  # it waits for an end, whenever that is
+    ask(d, "runs", 10.3, rows=0)
+    assert list(d.wakeable(10.3, ended=True)) == [("gathers", False)]
+    held = ask(d, "gathers", 10.3, age_s=0.3)
+    assert isinstance(held, Hold) and held.seconds < 1.8  # sooner than it would have asked by itself
+    assert list(d.wakeable(10.31, ended=True)) == []  # it knows already
 
 
 @pytest.mark.parametrize(("policy", "first"), [("edf", "small"), ("lbf", "large"), ("edf-lbf", "large")])
@@ -245,7 +257,7 @@ def test_the_policy_says_whom_an_end_wakes_first(policy: str, first: str) -> Non
     assert isinstance(ask(d, "small", 10.1, rows=10, age_s=0.9), Hold)
     assert isinstance(ask(d, "large", 10.1, rows=10_000, age_s=0.8), Hold)
     ask(d, "runs", 20.0, rows=0)
-    assert next(d.wakeable(60.0, ended=True)) == first
+    assert next(d.wakeable(60.0, ended=True)) == (first, True)
 
 
 def test_gates_are_told_what_a_row_takes_once_that_is_known() -> None:

@@ -117,9 +117,9 @@ class _World:
         ended = self._work(now_s, counted)
         opened = [query.name for query in self.queries if self._ask(query, now_s)]
         if ended or opened:
-            for name in self.dispatcher.wakeable(now_s, ended=ended):
+            for name, enough in self.dispatcher.wakeable(now_s, ended=ended):
                 self.queries[int(name[1:])].asks_at_s = now_s
-                if ended:
+                if enough:
                     break
 
     def _arrive(self, query: _Query, now_s: float) -> None:

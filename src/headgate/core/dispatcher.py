@@ -206,27 +206,39 @@ class Dispatcher:
         arrivals, estimated = _arrivals(batch, progress)
         return _record(state.config.promise, batch, progress, 0.0, arrivals, estimated), arrivals
 
-    def wakeable(self, now_s: float, *, ended: bool) -> Iterator[str]:
+    def wakeable(self, now_s: float, *, ended: bool) -> Iterator[tuple[str, bool]]:
         """Holding queries that should ask again because what runs has changed, in the policy's order.
 
-        After an end one is enough, the first that can be reached: its start changes the matter for the rest.
+        Each with whether it is enough to reach this one: one that starts changes the matter for the rest. After an end
+        that lets nobody start at once, everybody who waited for it learns when its own time comes: without that the
+        cores would idle until somebody happens to ask.
         """
         snapshot = self.snapshot(now_s)
         holding = [view for view in snapshot.queries if self.queries[view.name].holding is not None]
         holding.sort(key=lambda view: start_order(self.policy_name, view, now_s))
+        if not ended:
+            yield from (
+                (view.name, False) for view in holding if self._near(view, now_s) and self._sooner(snapshot, view)
+            )
+            return
+        opening = False
         for view in holding:
-            if self._rule(view)(snapshot, view).open if ended else self._sooner(snapshot, view):
-                yield view.name
+            if self._rule(view)(snapshot, view).open:
+                opening = True
+                yield view.name, True
+        if not opening:
+            yield from ((view.name, False) for view in holding if self._sooner(snapshot, view))
+
+    def _near(self, view: QueryView, now_s: float) -> bool:
+        """Whether a batch that has just started could make this query due: a cheap look that spares most decisions."""
+        held = self.queries[view.name].holding
+        assert held is not None
+        return held.latest_start_s - now_s <= NEAR * held.predicted_s
 
     def _sooner(self, snapshot: Snapshot, view: QueryView) -> bool:
-        """Whether a batch that has just started brings this query's own start forward, before it asks by itself."""
-        state = self.queries[view.name]
-        held = state.holding
-        assert held is not None
-        if held.latest_start_s - snapshot.now_s > NEAR * held.predicted_s:
-            return False
+        """Whether this query would start before it asks by itself."""
         decision = self._rule(view)(snapshot, view)
-        return decision.open or decision.until_s < state.asks_again_at_s - RECHECK_GAIN_S
+        return decision.open or decision.until_s < self.queries[view.name].asks_again_at_s - RECHECK_GAIN_S
 
     def _rule(self, view: QueryView) -> Rule:
         return self.queries[view.name].config.rule

@@ -197,8 +197,8 @@ class Coordinator:
             return default
 
     def _wake_gates(self, now_s: float, ended: bool) -> None:
-        for query in self.dispatcher.wakeable(now_s, ended=ended):
-            if self._push_again(query) and ended:
+        for query, enough in self.dispatcher.wakeable(now_s, ended=ended):
+            if self._push_again(query) and enough:
                 return
 
     def _push_again(self, query: str) -> bool:
