@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate.bench.machine import Stretched
 from headgate.bench.simulator import SimulatedQuery, simulate
 
 
@@ -34,7 +35,8 @@ def test_promises_that_can_be_kept_are_kept(
     # A tight query beside relaxed ones: in single minutes 0 to 2.5 % late (slo), 0 to 5 % (latest, which keeps no
     # reserve); over eight seeds 1.2 and 2.3 %. So three minutes are judged together, and `latest` has more room.
     bound = 0.02 if rule == "slo" else 0.03
-    runs = [simulate(specs, 120.0, warm_up_s=60.0, stretch=stretch, tick_s=0.02, seed=seed) for seed in (1, 2, 3)]
+    machine = Stretched(stretch)
+    runs = [simulate(specs, 120.0, machine, warm_up_s=60.0, tick_s=0.02, seed=seed) for seed in (1, 2, 3)]
     for results in zip(*runs, strict=True):
         assert all(result.rows > 0 for result in results)
         assert sum(result.late_rows for result in results) <= bound * sum(result.rows for result in results)
@@ -47,7 +49,9 @@ def test_equals_keep_their_promises_even_if_batches_fully_add_up(
 ) -> None:
     """Having once run together they must not stay so: each would be due at once because of the others."""
     specs = [steady(deadline_s, fixed_s, rate, rule=rule) for deadline_s, fixed_s, rate in queries]
-    assert all(result.late_share <= 0.02 for result in simulate(specs, 120.0, warm_up_s=60.0, stretch=1.0, tick_s=0.02))
+    assert all(
+        result.late_share <= 0.02 for result in simulate(specs, 120.0, Stretched(1.0), warm_up_s=60.0, tick_s=0.02)
+    )
 
 
 def test_stealing_slack_lowers_latency_and_waiting_lowers_the_number_of_batches() -> None:

@@ -1,7 +1,7 @@
 """Queries on simulated time: the real dispatcher, costs from a formula, no Spark and no waiting.
 
-Batches that run together slow each other down by `stretch` per neighbour. An hour of many queries takes seconds, so
-laws about whole runs (promises kept, backlogs that end) can be tested, and rules compared before Spark is asked.
+What batches do to each other is the machine's matter. An hour of many queries takes seconds, so laws about whole runs
+(promises kept, backlogs that end) can be tested, and rules compared before Spark is asked.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from headgate.bench.machine import Job, Machine, Stretched
 from headgate.core.admission import find_rule
 from headgate.core.arrivals import Arrivals
 from headgate.core.clock import Instant
@@ -31,6 +32,9 @@ LOOK_S = 0.05
 """How often a source without data looks for some."""
 
 
+_ANY_MACHINE = Stretched(0.7)
+
+
 @dataclass(frozen=True, slots=True)
 class SimulatedQuery:
     """A promise, an arrival process and a cost."""
@@ -41,6 +45,10 @@ class SimulatedQuery:
     rows_per_s: Callable[[float], float]
     """Arrival rate at a time."""
     rule: str = "slo"
+    trigger_s: float = 0.0
+    """Stock Spark's fixed trigger, for the rule ``observe``."""
+    driver_s: float = 0.0
+    """The part of the fixed cost that is planning and commits."""
 
 
 @dataclass(slots=True)
@@ -79,17 +87,16 @@ class _Query:
 @dataclass(slots=True)
 class _Batch:
     opened_s: float
-    work_s: float
-    """Seconds of undisturbed work that are left."""
+    job: Job
     groups: list[tuple[float, int]]
 
 
 def simulate(
-    specs: Sequence[SimulatedQuery], seconds: float, *, warm_up_s: float = 0.0, stretch: float = 0.7,
+    specs: Sequence[SimulatedQuery], seconds: float, machine: Machine = _ANY_MACHINE, *, warm_up_s: float = 0.0,
     noise: float = 0.08, seed: int = 1, tick_s: float = 0.01,
 ) -> list[Result]:  # fmt: skip
     """Run all queries for `seconds` of simulated time; results count what finished after `warm_up_s`."""
-    world = _World(specs, stretch, noise, seed, tick_s)
+    world = _World(specs, machine, noise, seed, tick_s)
     steps = round(seconds / tick_s)
     for step in range(steps):
         world.tick(step * tick_s, counted=step * tick_s >= warm_up_s)
@@ -101,15 +108,17 @@ def simulate(
 class _World:
     """Fixed steps: arrivals, progress of running batches, then whoever's time to ask has come."""
 
-    def __init__(self, specs: Sequence[SimulatedQuery], stretch: float, noise: float, seed: int, tick_s: float) -> None:
+    def __init__(
+        self, specs: Sequence[SimulatedQuery], machine: Machine, noise: float, seed: int, tick_s: float
+    ) -> None:
         self.queries = [_Query(f"q{index}", spec) for index, spec in enumerate(specs)]
-        self.dispatcher = Dispatcher(2, find_policy("edf"), "edf")
+        self.dispatcher = Dispatcher(machine.cores, find_policy("edf"), "edf", time_sliced=machine.time_sliced)
         for query in self.queries:
             rule = query.spec.rule
             config = GateConfig(query.name, Promise(query.spec.deadline_s), find_rule(rule), rule)
             self.dispatcher.add(config, CostModel())
         self._random = random.Random(seed)
-        self._stretch, self._noise, self._tick_s = stretch, noise, tick_s
+        self._machine, self._noise, self._tick_s = machine, noise, tick_s
 
     def tick(self, now_s: float, *, counted: bool) -> None:
         for query in self.queries:
@@ -130,18 +139,15 @@ class _World:
 
     def _work(self, now_s: float, counted: bool) -> bool:
         running = [query for query in self.queries if query.running is not None]
-        speed = 1.0 / (1.0 + self._stretch * max(0, len(running) - 1))
-        ended = False
-        for query in running:
+        self._machine.run([query.running.job for query in running if query.running], self._tick_s)
+        ended = [query for query in running if query.running and query.running.job.done]
+        for query in ended:
             assert query.running is not None
-            query.running.work_s -= self._tick_s * speed
-            if query.running.work_s <= 0:
-                self._finish(query, query.running, now_s, counted)
-                ended = True
-        return ended
+            self._finish(query, query.running, now_s, counted)
+        return bool(ended)
 
     def _finish(self, query: _Query, batch: _Batch, now_s: float, counted: bool) -> None:
-        query.running, query.asks_at_s = None, now_s + ROUND_TRIP_S
+        query.running, query.asks_at_s = None, max(now_s + ROUND_TRIP_S, _next_trigger(query.spec, batch.opened_s))
         rows = sum(rows for _, rows in batch.groups)
         started_s, finished_s = WALL_S + batch.opened_s - 0.001, WALL_S + now_s
         self.dispatcher.finished(Progress(query.name, 0, started_s, finished_s, rows, {}), _instant(now_s))
@@ -188,8 +194,14 @@ class _World:
         rows = sum(rows for _, rows in taken)
         arrivals = Arrivals.of((WALL_S + arrived_s, 0.0, count) for arrived_s, count in taken)
         self.dispatcher.took(query.name, 0, rows, query.rows, arrivals, _instant(now_s))
-        work_s = (query.spec.fixed_s + query.spec.per_row_s * rows) * math.exp(self._random.gauss(0, self._noise))
-        query.running = _Batch(now_s, work_s, taken)
+        spec, chance = query.spec, math.exp(self._random.gauss(0, self._noise))
+        alone_s, due_s = (spec.fixed_s + spec.per_row_s * rows) * chance, taken[0][0] + (spec.deadline_s or math.inf)
+        query.running = _Batch(now_s, self._machine.job(alone_s, spec.driver_s * chance, due_s), taken)
+
+
+def _next_trigger(spec: SimulatedQuery, opened_s: float) -> float:
+    """Spark's triggers lie on multiples of their interval; one that was missed is made up for at once."""
+    return (math.floor(opened_s / spec.trigger_s) + 1) * spec.trigger_s if spec.trigger_s else 0.0
 
 
 def _instant(now_s: float) -> Instant:

@@ -32,9 +32,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument("--files", type=int, default=16, metavar="N")
     listing = kinds.add_parser("listing", help="how long a look at a folder of many files takes")
     listing.add_argument("--files", type=int, default=100_000, metavar="N")
+    rules = kinds.add_parser("rules", help="the load that rules and fixed triggers carry on a simulated machine")
+    rules.add_argument("results", metavar="RESULTS", help="of linear-road, whose measured costs are used")
+    rules.add_argument("--scenarios", default="mixed-bursty,mixed-u,equal-8-u", metavar="S,…")
+    rules.add_argument("--contenders", default="slo-edf,static-0.25-fair,static-0.25-fair-plain", metavar="C,…")
+    rules.add_argument("--seeds", type=int, default=12, metavar="N", help="minutes at every load (default 12)")
     for kind in (kafka, files, listing):
         kind.add_argument("--repeats", type=int, default=5, metavar="N")
-    for kind in (decisions, overhead, coordinator, kafka, files, listing):
+    for kind in (decisions, overhead, coordinator, kafka, files, listing, rules):
         kind.add_argument("--json", action="store_true", help="as data")
     bench_linear_road.arguments(kinds.add_parser("linear-road", help="Linear Road against stock Spark: the judge"))
     bench_hone.arguments(kinds.add_parser("hone", help="largest backlog first, simulated as in its paper or on Spark"))
@@ -57,6 +62,7 @@ def run(parsed: argparse.Namespace) -> int:
         "kafka": _kafka,
         "files": _files,
         "listing": _listing,
+        "rules": _rules,
         "linear-road": bench_linear_road.run,
         "hone": bench_hone.run,
         "state": bench_state.run,
@@ -120,6 +126,19 @@ def _listing(parsed: argparse.Namespace) -> Any:
             f"{result['files']:,} files: first look {result['first_look_s']:.2f} s, then {result['look_s']:.3f} s each"
         )
     return result
+
+
+def _rules(parsed: argparse.Namespace) -> Any:
+    from headgate.bench.linear_road.scenarios import find_contender
+    from headgate.bench.linear_road.store import read_results
+    from headgate.bench.rules import Costs, capacities
+
+    costs = Costs.of(read_results(Path(parsed.results)))
+    contenders = [find_contender(name).name for name in parsed.contenders.split(",")]
+    results = capacities(costs, parsed.scenarios.split(","), contenders, parsed.seeds, say)
+    for row in [] if parsed.json else results:
+        print(f"{row['scenario']:14} {row['contender']:24} {row['capacity']:.3f}")
+    return results
 
 
 def _compare(parsed: argparse.Namespace) -> int:
