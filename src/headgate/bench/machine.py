@@ -53,9 +53,12 @@ class Job:
 class Machine(Protocol):
     """What batches run on."""
 
-    cores: int
-    time_sliced: bool
-    """Whether it has slots to spare."""
+    @property
+    def cores(self) -> int: ...
+
+    @property
+    def time_sliced(self) -> bool:
+        """Whether it has slots to spare."""
 
     def job(self, alone_s: float, driver_s: float, due_s: float) -> Job:
         """A batch that takes `alone_s` if nothing else runs, of which `driver_s` in the driver's own thread."""
