@@ -6,13 +6,15 @@ from headgate.core.cost import CostModel
 from headgate.core.snapshot import Promise, QueryView, Running, Snapshot, Waiting
 
 
-def model(fixed_s: float = 0.2, per_row_s: float = 1e-5, batches: int = 40, company: bool = True) -> CostModel:
+def model(
+    fixed_s: float = 0.2, per_row_s: float = 1e-5, batches: int = 40, company: bool = True, stretch: float = 0.7
+) -> CostModel:
     """A model that has seen batches of varying size that took just what the line says; in company, 1.7 times that."""
     cost = CostModel()
     for index in range(batches):
         rows = 1_000 + 3_000 * (index % 7)
         overlap = float(index % 2) if company else 0.0
-        cost = cost.observe(rows, (fixed_s + per_row_s * rows) * (1.0 + 0.7 * overlap), overlap)
+        cost = cost.observe(rows, (fixed_s + per_row_s * rows) * (1.0 + stretch * overlap), overlap)
     return cost
 
 
@@ -27,9 +29,10 @@ def query(
     rate_rows_s: float = 0.0,
     running: Running | None = None,
     divisible: bool = True,
+    asking: bool = True,
 ) -> QueryView:
     waiting = None if rows is None else Waiting(rows, oldest_at_s, rate_rows_s)
-    return QueryView(name, Promise(deadline_s, slo), cost or model(), waiting, running, divisible)
+    return QueryView(name, Promise(deadline_s, slo), cost or model(), waiting, running, divisible, asking)
 
 
 def moment(now_s: float, *queries: QueryView, cores: int = 2, policy: str = "edf") -> Snapshot:

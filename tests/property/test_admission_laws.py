@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.core.admission import RULES, latest, slo
+from headgate.core.admission.slo import YIELD_S
+from headgate.core.admission.timing import OVERRUN
 from headgate.core.cost import CostModel
 from headgate.core.policies import POLICIES
 from headgate.core.snapshot import Promise, QueryView, Running, Snapshot, Waiting
@@ -71,9 +73,29 @@ def test_never_held_past_the_latest_safe_start(snapshot: Snapshot) -> None:
         decision = rule(snapshot, query)
         if decision.open or query.waiting is None or query.promise.deadline_s is None or query.waiting.rows <= 0:
             continue
+        if decision.code == "turn":
+            continue
         rows = query.waiting.rows_at(decision.until_s, NOW_S)
         finish_s = decision.until_s + query.cost.quantile_s(rows, 0.0, query.promise.slo)
         assert finish_s <= query.due_at_s + 1e-6
+
+
+@given(snapshots())
+@settings(max_examples=300)
+def test_whoever_waits_for_its_turn_waits_for_somebody(snapshot: Snapshot) -> None:
+    """Somebody runs until about then, or somebody else starts now: cores never idle for the sake of order."""
+    query, others = snapshot.queries[0], snapshot.queries[1:]
+    decision = slo(snapshot, query)
+    if decision.code != "turn":
+        return
+    if decision.first is None:
+        last_s = max(other.running.finish_at_s for other in others if other.running)
+        assert decision.until_s <= max(NOW_S + OVERRUN * (last_s - NOW_S), NOW_S + YIELD_S)
+        return
+    (first,) = (other for other in others if other.name == decision.first)
+    assert first.waiting is not None and first.asking
+    assert slo(snapshot, first).first != query.name, "two never let each other go first"
+    assert decision.until_s == NOW_S + YIELD_S
 
 
 @given(snapshots(), st.sampled_from(sorted(RULES)))

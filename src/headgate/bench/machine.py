@@ -15,11 +15,15 @@ from typing import Protocol
 STAGE_SHARES = (0.4, 0.6)
 """Reading, and what comes after the shuffle."""
 
-SHORTEST_TASK = 0.65
+SHORTEST_TASK = 0.85
 """... of the longest task of its stage: a batch of Linear Road alone keeps 1.4 to 1.6 of two cores busy."""
 
 ALL_BUSY_SPEED = 0.88
 """Of a core while all others work, too: they share caches and the way to the memory."""
+
+SHARED_SPEED = 0.9
+"""... and while several batches take turns on the cores, each finds the caches full of another's rows: they took about
+so much more CPU than one after the other."""
 
 
 @dataclass(slots=True)
@@ -106,6 +110,8 @@ class Cores:
         self._grant(jobs)
         threads = sum(len(job.phases[0].running_s) for job in jobs)
         speed = self._speed(min(threads, self.cores)) * min(1.0, self.cores / max(threads, 1))
+        if threads > self.cores:
+            speed *= SHARED_SPEED
         for job in jobs:
             job.advance(seconds * speed)
 

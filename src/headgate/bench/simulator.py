@@ -23,7 +23,10 @@ from headgate.core.snapshot import Promise
 
 WALL_S = 1.7e9
 ROUND_TRIP_S = 0.012
-"""From the end of a batch to the next question: Spark's polling delay and a little."""
+"""From the end of a batch to the next question, by which the dispatcher learns of it: whoever ended asks first."""
+
+REPORTED_S = 0.03
+"""From the end of a batch to Spark's report of it."""
 
 SURPRISE = 1.25
 """More than this times the forecast makes a held source ask again."""
@@ -77,6 +80,8 @@ class _Query:
     held: tuple[float, int, float] | None = None
     """(when, rows, rate) of the last hold: a burst beyond that makes it ask again, as the reader does."""
     running: _Batch | None = None
+    reports: list[tuple[float, Progress]] = field(default_factory=list)
+    """Spark's, and when they come."""
     carried: float = 0.0
 
     @property
@@ -119,17 +124,30 @@ class _World:
             self.dispatcher.add(config, CostModel())
         self._random = random.Random(seed)
         self._machine, self._noise, self._tick_s = machine, noise, tick_s
+        self._ran: frozenset[tuple[str, int]] = frozenset()
 
     def tick(self, now_s: float, *, counted: bool) -> None:
         for query in self.queries:
             self._arrive(query, now_s)
-        ended = self._work(now_s, counted)
-        opened = [query.name for query in self.queries if self._ask(query, now_s)]
-        if ended or opened:
-            for name, enough in self.dispatcher.wakeable(now_s, ended=ended):
-                self.queries[int(name[1:])].asks_at_s = now_s
-                if enough:
-                    break
+        self._work(now_s, counted)
+        for query in self.queries:
+            self._ask(query, now_s)
+            self._report(query, now_s)
+            self._settle(now_s)
+
+    def _settle(self, now_s: float) -> None:
+        """As the coordinator does: if what runs has changed, whoever this concerns is woken."""
+        for name in self.dispatcher.called():
+            self.queries[int(name[1:])].asks_at_s = now_s
+        states = self.dispatcher.queries
+        running = frozenset((name, state.round.number) for name, state in states.items() if state.round is not None)
+        if running == self._ran:
+            return
+        ended, self._ran = not self._ran <= running, running
+        for name, enough in self.dispatcher.wakeable(now_s, ended=ended):
+            self.queries[int(name[1:])].asks_at_s = now_s
+            if enough:
+                return
 
     def _arrive(self, query: _Query, now_s: float) -> None:
         query.carried += query.spec.rows_per_s(now_s) * self._tick_s
@@ -137,22 +155,25 @@ class _World:
             query.carried -= rows
             query.waiting.append((now_s, rows))
 
-    def _work(self, now_s: float, counted: bool) -> bool:
+    def _work(self, now_s: float, counted: bool) -> None:
         running = [query for query in self.queries if query.running is not None]
         self._machine.run([query.running.job for query in running if query.running], self._tick_s)
         ended = [query for query in running if query.running and query.running.job.done]
         for query in ended:
             assert query.running is not None
             self._finish(query, query.running, now_s, counted)
-        return bool(ended)
 
     def _finish(self, query: _Query, batch: _Batch, now_s: float, counted: bool) -> None:
         query.running, query.asks_at_s = None, max(now_s + ROUND_TRIP_S, _next_trigger(query.spec, batch.opened_s))
         rows = sum(rows for _, rows in batch.groups)
         started_s, finished_s = WALL_S + batch.opened_s - 0.001, WALL_S + now_s
-        self.dispatcher.finished(Progress(query.name, 0, started_s, finished_s, rows, {}), _instant(now_s))
+        query.reports.append((now_s + REPORTED_S, Progress(query.name, 0, started_s, finished_s, rows, {})))
         if counted:
             self._count(query, batch, now_s)
+
+    def _report(self, query: _Query, now_s: float) -> None:
+        while query.reports and query.reports[0][0] <= now_s:
+            self.dispatcher.finished(query.reports.pop(0)[1], _instant(now_s))
 
     def _count(self, query: _Query, batch: _Batch, now_s: float) -> None:
         deadline_s = query.spec.deadline_s or math.inf
@@ -162,9 +183,9 @@ class _World:
             query.result.late_rows += rows if now_s - arrived_s > deadline_s else 0
             query.result.max_latency_s = max(query.result.max_latency_s, now_s - arrived_s)
 
-    def _ask(self, query: _Query, now_s: float) -> bool:
+    def _ask(self, query: _Query, now_s: float) -> None:
         if query.running is not None or (now_s < query.asks_at_s and not self._surprised(query, now_s)):
-            return False
+            return
         rows = query.rows
         query.held = None
         report = GateReport(rows, query.waiting[0][0] if rows else None, now_s)
@@ -172,9 +193,8 @@ class _World:
         if not isinstance(answer, Open) or not rows:
             query.asks_at_s = now_s + (LOOK_S if not rows else max(getattr(answer, "seconds", 0.0), self._tick_s))
             query.held = (now_s, rows, getattr(answer, "rate_rows_s", 0.0)) if rows else None
-            return False
+            return
         self._open(query, answer.max_rows or rows, now_s)
-        return True
 
     def _surprised(self, query: _Query, now_s: float) -> bool:
         if query.held is None:

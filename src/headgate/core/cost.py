@@ -9,6 +9,9 @@ and loads drift. What changes then is mostly the level: fixed and per-row costs 
 while only batches of different sizes tell one part from the other. So the level follows quickly, the rest slowly; a
 query whose batches are rare would otherwise believe for minutes that they cost what they cost cold.
 
+What company costs is told by comparing batches that had some with the line, as it is known by now. While all batches
+have the same company nobody can tell it from the line; the first ones that run alone put both right.
+
 The residual is kept as a logarithm, separately for batches that ran alone and batches that had company: the spread of
 a mixture would be too wide for the one and too narrow for the other.
 """
@@ -42,6 +45,7 @@ _PRIOR_WEIGHT = 2.0
 _SLOPE_SHRINK = 0.3  # how strongly "half of the cost is fixed" holds while batch sizes hardly vary
 _STRETCH_PRIOR = 0.7  # two batches on the same cores: most of the other's time is added
 _STRETCH_MAX = 3.0
+_KNOWN_OVERLAP_SQ = 0.25  # a whole batch beside another counts one and is forgotten after nineteen others
 _CLIP_MIN = math.log(2.0)  # an observation never counts as more than this (or 3 spreads) away from the prediction
 _ALONE_BELOW = 0.25  # overlap under which a batch counts as having run alone
 _FACTOR_MAX = 6.0
@@ -85,6 +89,35 @@ class Residual:
 
 
 @dataclass(frozen=True, slots=True)
+class Company:
+    """Exponentially weighted means of batches that others ran beside, each weighted with how many those were."""
+
+    weight: float = 0.0
+    overlap: float = 0.0
+    rows: float = 0.0
+    seconds: float = 0.0
+
+    def add(self, rows: float, seconds: float, overlap: float) -> Company:
+        weight = FORGET * self.weight + overlap
+        share = overlap / weight
+        return Company(
+            weight,
+            self.overlap + share * (overlap - self.overlap),
+            self.rows + share * (rows - self.rows),
+            self.seconds + share * (seconds - self.seconds),
+        )
+
+    def fade(self) -> Company:
+        return replace(self, weight=FORGET * self.weight)
+
+    def stretch(self, alone_s: float) -> float:
+        """How much longer each other batch made them, if they would have taken `alone_s` alone."""
+        excess = self.seconds / max(alone_s, 1e-9) - 1.0
+        found = (self.weight * excess + _STRETCH_PRIOR) / (self.weight * self.overlap + 1.0)
+        return min(max(found, 0.0), _STRETCH_MAX)
+
+
+@dataclass(frozen=True, slots=True)
 class CostModel:
     """An immutable estimate; :meth:`observe` returns the next one."""
 
@@ -95,7 +128,7 @@ class CostModel:
     var_rows: float = 0.0
     cov: float = 0.0
     overlap_sq: float = 0.0
-    overlap_excess: float = 0.0
+    beside: Company = Company()
     alone: Residual = Residual()
     company: Residual = Residual()
     mean_rows_s: float = 0.0
@@ -115,6 +148,11 @@ class CostModel:
         """Whether its numbers are usable; a model that is not is learned anew."""
         numbers = (self.fixed_s, self.per_row_s, self.stretch, self.mean_s, self.mean_rows)
         return all(map(math.isfinite, numbers)) and self.expected_s(self.mean_rows) > _FASTEST_S
+
+    @property
+    def company_known(self) -> bool:
+        """Whether enough of the last twenty batches or so had company to know `stretch`."""
+        return self.beside.weight * self.beside.overlap >= _KNOWN_OVERLAP_SQ
 
     @property
     def usual_overlap(self) -> float:
@@ -182,11 +220,12 @@ class CostModel:
 
     def _follow_level(self, rows: int, duration_s: float, overlap: float) -> CostModel:
         """All costs follow the latest batch a little, less in a situation whose batches scatter anyway."""
-        if not self.ready:
+        if not self.ready or abs(overlap - self.usual_overlap) > 1.0:  # with other company it may be that
             return self
         scatter = (self._residual(overlap).spread / _SPREAD_PRIOR) ** 2
         scale = (duration_s / self.expected_s(rows, overlap)) ** (LEVEL_GAIN / (1.0 + scatter))
-        return replace(self, mean_s=scale * self.mean_s, cov=scale * self.cov)
+        beside = replace(self.beside, seconds=scale * self.beside.seconds)
+        return replace(self, mean_s=scale * self.mean_s, cov=scale * self.cov, beside=beside)
 
     def _fit_line(self, rows: int, alone_s: float) -> CostModel:
         weight = FORGET * self.weight + 1.0
@@ -203,13 +242,11 @@ class CostModel:
         )  # fmt: skip
 
     def _fit_stretch(self, rows: int, duration_s: float, overlap: float) -> CostModel:
-        excess = duration_s / max(self.expected_s(rows), 1e-9) - 1.0
+        """Against the line as it is known by now: what all batches had in common may first have been taken for it."""
+        beside = self.beside.fade() if overlap < _ALONE_BELOW else self.beside.add(rows, duration_s, overlap)
         overlap_sq = FORGET * self.overlap_sq + overlap * overlap
-        overlap_excess = FORGET * self.overlap_excess + overlap * excess
-        stretch = (overlap_excess + _STRETCH_PRIOR) / (overlap_sq + 1.0)
-        return replace(
-            self, overlap_sq=overlap_sq, overlap_excess=overlap_excess, stretch=min(max(stretch, 0.0), _STRETCH_MAX)
-        )
+        stretch = beside.stretch(self.expected_s(beside.rows))
+        return replace(self, overlap_sq=overlap_sq, beside=beside, stretch=stretch)
 
     def _fit_residual(self, expected_s: float, duration_s: float, overlap: float) -> CostModel:
         value = math.log(duration_s / max(expected_s, 1e-9))
@@ -238,7 +275,8 @@ class CostModel:
         values: dict[str, Any] = {}
         for field in fields(cls):
             raw = data.get(field.name)
-            values[field.name] = _residual(raw) if field.name in ("alone", "company") else _number(field.name, raw)
+            part = _PARTS.get(field.name)
+            values[field.name] = _number(field.name, raw) if part is None else _part(part, raw)
         values["batches"] = int(values["batches"])
         return cls(**values)
 
@@ -254,14 +292,17 @@ def _line(mean_rows: float, mean_s: float, var_rows: float, cov: float, weight: 
     return mean_s - slope * mean_rows, slope
 
 
-def _residual(raw: object) -> Residual:
+_PARTS: dict[str, type[Residual] | type[Company]] = {"alone": Residual, "company": Residual, "beside": Company}
+
+
+def _part(kind: type[Residual] | type[Company], raw: object) -> Residual | Company:
     if not isinstance(raw, dict):
-        raise StateError(f"saved cost model has no residual: {raw!r:.80}")
-    return Residual(*(_number(f.name, raw.get(f.name), signed=f.name == "mean") for f in fields(Residual)))
+        raise StateError(f"saved cost model has no {kind.__name__.lower()}: {raw!r:.80}")
+    return kind(*(_number(f.name, raw.get(f.name), signed=f.name == "mean") for f in fields(kind)))
 
 
 def _number(name: str, raw: object, *, signed: bool = False) -> float:
-    signed = signed or name in ("cov", "overlap_excess")
+    signed = signed or name == "cov"
     if isinstance(raw, bool) or not isinstance(raw, int | float) or not math.isfinite(raw) or (raw < 0 and not signed):
         raise StateError(f"saved cost model: {name}={raw!r} is not a usable number")
     return float(raw)

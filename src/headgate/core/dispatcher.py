@@ -118,6 +118,7 @@ class Dispatcher:
         self.policy_name = policy_name
         self.queries: dict[str, QueryState] = {}
         self._counted_to_s = -math.inf
+        self._called: set[str] = set()
 
     def add(self, config: GateConfig, cost: CostModel) -> None:
         self.queries[config.name] = QueryState(config, cost)
@@ -206,6 +207,11 @@ class Dispatcher:
         arrivals, estimated = _arrivals(batch, progress)
         return _record(state.config.promise, batch, progress, 0.0, arrivals, estimated), arrivals
 
+    def called(self) -> set[str]:
+        """Queries that others let go first: they should ask at once. Told once."""
+        called, self._called = self._called, set()
+        return called
+
     def wakeable(self, now_s: float, *, ended: bool) -> Iterator[tuple[str, bool]]:
         """Holding queries that should ask again because what runs has changed, in the policy's order.
 
@@ -264,6 +270,8 @@ class Dispatcher:
         if math.isnan(decision.until_s):
             raise ArithmeticError(f"{state.config.name}: the rule answered with no usable time")
         state.hold(decision, now_s)
+        if decision.first is not None:
+            self._called.add(decision.first)
         longest_s = min(
             MAX_HOLD_S, max(MIN_HOLD_S, (state.config.promise.deadline_s or math.inf) * HOLD_DEADLINE_SHARE)
         )

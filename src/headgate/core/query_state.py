@@ -18,6 +18,9 @@ RATE_MEMORY_S = (2.0, 30.0)
 OVERRUN_SHARE = 0.3
 """Of the time a batch has run, at least this much is still to come as far as anybody knows."""
 
+SILENT_S = 0.5
+"""A gate that should have asked again so long ago is not there any more: nobody waits for its query's turn."""
+
 UNKNOWN_GAP_S = 0.05
 """A foreign source that came back this soon after an opening had nothing: a real batch writes two logs first."""
 
@@ -222,6 +225,7 @@ class QueryState:
             waiting=self.waiting(now_s),
             running=self.running(now_s),
             divisible=self.divisible,
+            asking=self.holding is not None and now_s <= self.asks_again_at_s + SILENT_S,
         )
 
     def hold(self, decision: Decision, now_s: float) -> None:

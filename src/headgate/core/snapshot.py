@@ -53,6 +53,8 @@ class QueryView(NamedTuple):
     running: Running | None = None
     divisible: bool = True
     """Whether its source can take a part of what waits (a native source can, ``gate(df)`` cannot)."""
+    asking: bool = True
+    """Whether its gate waits for an answer, so that it could start now."""
 
     @property
     def due_at_s(self) -> float:

@@ -175,6 +175,8 @@ class Coordinator:
 
     def _settle(self) -> None:
         """After events: if the set of running batches changed, divide the cores anew and wake whom it concerns."""
+        for name in self.dispatcher.called():
+            self._push_again(name)
         states = self.dispatcher.queries
         running = frozenset(f"{name}#{s.round.number}" for name, s in states.items() if s.round is not None)
         if running == self._ran:

@@ -16,6 +16,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from headgate.core.arrivals import Arrivals
+from headgate.core.split import worthwhile_tasks
 from headgate.core.traffic import Traffic, parse_traffic
 from headgate.errors import BadParameter
 from headgate.sources.feed import Feed, Offset, Pending, Range, Taken
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMAT = "headgate-trace"
-
-ROWS_PER_TASK = 50_000
-"""A Python task costs tens of milliseconds of CPU whatever it reads: small batches get one."""
 
 _ARROW_ROWS = 65_536
 
@@ -138,7 +136,7 @@ class TraceFeed:
 
     def ranges(self, start: Offset, end: Offset, tasks: int, row_work_s: float | None = None) -> Sequence[Range]:
         first, last = start["row"], end["row"]
-        count = max(1, min(tasks, (last - first) // ROWS_PER_TASK))
+        count = worthwhile_tasks(last - first, row_work_s, tasks)
         edges = [first + (last - first) * index // count for index in range(count + 1)]
         # The origin of `end`: Spark makes a new beginning for a first batch that it runs again.
         return [{"first": a, "last": b, "origin_s": end["origin_s"]} for a, b in pairwise(edges) if b > a]

@@ -12,7 +12,7 @@ class Decision:
 
     open: bool
     code: str
-    """One word for counting: due, fits, late, early, learning, slack, patience, observe, busy, buffer, idle."""
+    """One word for counting: due, fits, late, early, learning, slack, patience, observe, busy, turn, buffer, idle."""
     reason: str
     """One line for people."""
     until_s: float = math.inf
@@ -21,3 +21,5 @@ class Decision:
     latest_start_s: float = math.inf
     predicted_s: float = 0.0
     """Expected duration if it started now."""
+    first: str | None = None
+    """Who should start before this one, and is to be asked now."""

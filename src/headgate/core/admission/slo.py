@@ -15,22 +15,15 @@ up with the arrivals needs goes beyond that.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headgate.core.admission import verdicts
 from headgate.core.admission.decision import Decision
-from headgate.core.admission.pacing import EARLY_END_BY, pace_s, work_share
+from headgate.core.admission.pacing import pace_s, work_share
+from headgate.core.admission.timing import SAFETY_S, expected_overlap, much_tighter, own_latest, place_in_line
+from headgate.core.admission.turns import goes_first, in_the_way, may_join, room_at
 from headgate.core.durations import format_duration
 from headgate.core.snapshot import QueryView, Snapshot, Waiting
-
-HARMLESS_STRETCH = 0.25
-"""Cores count as idle while the batches that run would slow this one by less than this."""
-
-CORES_PER_BATCH = 4
-"""... or while there are so many cores for each batch: on large machines company is tried, and so learned."""
-
-OVERRUN = 1.25
-"""Who waits for the end of a batch reckons with this many times what is left of it: an end is only expected."""
 
 CONSIDERATE_SHARE = 0.75
 """A batch takes at most this share of the tightest other deadline. What the other waits for is one of its tasks, not
@@ -59,8 +52,8 @@ BEST_EFFORT_PATIENCE_S = 30.0
 BEST_EFFORT_SPAN_S = 5.0
 """... and takes a backlog in batches of about this long, so that a promise is never far away from free cores."""
 
-SAFETY_S = 0.02
-"""The way from a decision to Spark and back (polling delay 10 ms, process switches) that no model sees."""
+YIELD_S = 0.1
+"""Who lets another go first looks again after this: should that one not start after all, the cores must not idle."""
 
 
 def slo(snapshot: Snapshot, query: QueryView) -> Decision:
@@ -81,16 +74,19 @@ def _decide(snapshot: Snapshot, query: QueryView, *, steal: bool) -> Decision:
         return _best_effort(snapshot, query, waiting)
     if not query.cost.ready:
         return verdicts.learning(query, waiting)
-    plan = _plan(snapshot, query, waiting)
-    rows = considerate_rows(snapshot, query, waiting) if steal else math.inf
-    if snapshot.now_s >= plan.latest_start_s:
-        return _start_due(snapshot.now_s, query, waiting, plan, rows)
+    plan = _plan(snapshot, query, waiting, turns=steal)
     if not steal:
+        if snapshot.now_s >= plan.latest_start_s:
+            return _start_due(snapshot.now_s, query, waiting, plan, math.inf)
         return _hold(plan, plan.latest_start_s, "buffer", f"buffers until its latest safe start, {plan.text}")
-    early = _early_start(snapshot, query, waiting, rows)
-    if early.at_s <= snapshot.now_s:
-        return _open(query, plan, "early", f"{early.why}, {plan.text}", _limit(query, rows))
-    return _hold(plan, min(plan.latest_start_s, early.at_s), "busy", f"{early.why}, {plan.text}")
+    rows = considerate_rows(snapshot, query, waiting)
+    span_s = query.cost.expected_s(min(waiting.rows, rows))
+    return (
+        _waits_for_running(snapshot, query, plan, span_s)
+        or _gathers(snapshot, query, waiting, plan, rows)
+        or _lets_go_first(snapshot, query, plan)
+        or _start(snapshot, query, waiting, plan, rows, span_s)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,94 +101,17 @@ class _Plan:
     text: str
 
 
-def _plan(snapshot: Snapshot, query: QueryView, waiting: Waiting) -> _Plan:
+def _plan(snapshot: Snapshot, query: QueryView, waiting: Waiting, *, turns: bool) -> _Plan:
     now_s = snapshot.now_s
     overlap = expected_overlap(snapshot, query)
     expected_s = query.cost.expected_s(waiting.rows, overlap)
     safe_s = query.cost.quantile_s(waiting.rows, overlap, query.promise.slo)
-    latest_s = min(_own_latest(snapshot, query, overlap), place_in_line(snapshot, query))
+    latest_s = min(own_latest(snapshot, query, overlap), place_in_line(snapshot, query, turns=turns))
     text = (
         f"{waiting.rows:,.0f} rows, oldest {format_duration(max(0.0, now_s - waiting.oldest_at_s))} old, "
         f"needs {format_duration(safe_s)} at p{query.promise.slo * 100:g}"
     )
     return _Plan(overlap, expected_s, safe_s, latest_s, text)
-
-
-def _own_latest(snapshot: Snapshot, query: QueryView, overlap: float) -> float:
-    """Its latest start with the company it would have; alone, if it can still wait until that company has finished.
-
-    Otherwise queries that once ran together would each be due at once because of the others, for ever.
-    """
-    now_s = snapshot.now_s
-    beside_s, alone_s = latest_start(query, now_s, overlap), latest_start(query, now_s, 0.0)
-    end_s = max((other.running.finish_at_s for other in snapshot.others(query) if other.running), default=now_s)
-    clear_s = now_s + OVERRUN * (end_s - now_s)
-    return alone_s if beside_s <= now_s < clear_s <= alone_s else beside_s
-
-
-def latest_start(query: QueryView, now_s: float, overlap: float) -> float:
-    """When the batch must start so that its oldest record is in time at the SLO quantile, growing as it waits.
-
-    Solves  t + scale * (fixed + per_row * (rows + rate * (t - now))) = due  for t.
-    """
-    waiting, cost = query.waiting, query.cost
-    if waiting is None or query.promise.deadline_s is None:
-        return math.inf
-    scale = cost.factor(overlap, query.promise.slo) * (1.0 + cost.stretch * overlap)
-    growth = scale * cost.per_row_s * waiting.rate_rows_s
-    needed_s = scale * (cost.fixed_s + cost.per_row_s * waiting.rows)
-    return now_s + (query.due_at_s - SAFETY_S - now_s - needed_s) / (1.0 + growth)
-
-
-def place_in_line(snapshot: Snapshot, query: QueryView) -> float:
-    """When it must start if every waiting query is to be in time, one after another in the order of their deadlines.
-
-    Laid out backwards from the last deadline: without this, queries that are due together would all start at their
-    latest moment, together. Others take up time only as far as their batches slow each other down.
-    """
-    weight = min(1.0, query.cost.stretch)
-    start_s = math.inf
-    for due_s, needed_s in sorted(map(_need, _behind(snapshot, query)), reverse=True):
-        start_s = min(start_s, due_s) - weight * needed_s
-    due_s, needed_s = _need(query)
-    return min(start_s, due_s) - needed_s
-
-
-def _behind(snapshot: Snapshot, query: QueryView) -> list[QueryView]:
-    """The other waiting queries that are due later: what they need lies between `query` and its deadline."""
-    due_s = query.due_at_s
-    return [
-        other
-        for other in snapshot.others(query)
-        if other.waiting is not None
-        and other.running is None
-        and other.cost.ready
-        and due_s <= other.due_at_s < math.inf
-    ]
-
-
-def _need(query: QueryView) -> tuple[float, float]:
-    """(deadline, duration at the SLO quantile) of what waits."""
-    assert query.waiting is not None
-    return query.due_at_s - SAFETY_S, query.cost.quantile_s(query.waiting.rows, 0.0, query.promise.slo)
-
-
-def expected_overlap(snapshot: Snapshot, query: QueryView) -> float:
-    """How many other batches will run beside this one on average, if it starts now."""
-    if query.waiting is None:
-        return 0.0
-    span_s = max(query.cost.expected_s(query.waiting.rows), 1e-3)
-    return sum(_shared_s(other, snapshot.now_s, span_s) for other in snapshot.others(query)) / span_s
-
-
-def _shared_s(other: QueryView, now_s: float, span_s: float) -> float:
-    """Seconds of the next `span_s` during which `other` will run: its running batch, or one that soon has to."""
-    if other.running is not None:
-        return min(span_s, max(0.0, other.running.finish_at_s - now_s))
-    if other.waiting is None or other.promise.deadline_s is None or not other.cost.ready:
-        return 0.0
-    begins_s = max(0.0, latest_start(other, now_s, 0.0) - now_s)
-    return max(0.0, min(span_s - begins_s, other.cost.expected_s(other.waiting.rows)))
 
 
 def considerate_rows(snapshot: Snapshot, query: QueryView, waiting: Waiting) -> float:
@@ -273,85 +192,52 @@ def _hold(plan: _Plan, until_s: float, code: str, reason: str) -> Decision:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Early:
-    """The next moment at which an early start may be possible, and what stands in its way until then."""
+def _waits_for_running(snapshot: Snapshot, query: QueryView, plan: _Plan, span_s: float) -> Decision | None:
+    """Batches of a size take turns, also where one is due: side by side both would be later."""
+    running = in_the_way(snapshot, query)
+    if not running or may_join(snapshot, query, running, span_s):
+        return None
+    # An end is an event that asks again; the time is for one that does not come.
+    until_s = plan.latest_start_s
+    if until_s <= snapshot.now_s:
+        until_s = max(room_at(snapshot, running), snapshot.now_s + YIELD_S)
+    return _hold(plan, until_s, "turn", f"waits for {running[0].name} to finish, {plan.text}")
 
-    at_s: float
-    why: str
 
-
-def _early_start(snapshot: Snapshot, query: QueryView, waiting: Waiting, limit_rows: float) -> _Early:
+def _gathers(snapshot: Snapshot, query: QueryView, waiting: Waiting, plan: _Plan, limit_rows: float) -> Decision | None:
+    """Not due yet, and not worth its fixed cost."""
     now_s = snapshot.now_s
-    span_s = query.cost.expected_s(min(waiting.rows, limit_rows))
-    running = _in_the_way(snapshot, query)
-    if running and not _may_join(snapshot, query, running, span_s):
-        # An end is an event that asks again; a time-out would only ask for nothing.
-        return _Early(math.inf, _waits_for(running))
+    if now_s >= plan.latest_start_s:
+        return None
     paced_s = min(waiting.oldest_at_s + pace_s(snapshot, query), _full_at(waiting, limit_rows, now_s))
-    if now_s < paced_s:
-        return _Early(paced_s, "gathers a worthwhile batch")
+    if now_s >= paced_s:
+        return None
+    return _hold(plan, min(plan.latest_start_s, paced_s), "busy", f"gathers a worthwhile batch, {plan.text}")
+
+
+def _lets_go_first(snapshot: Snapshot, query: QueryView, plan: _Plan) -> Decision | None:
+    first = goes_first(snapshot, query, due=snapshot.now_s >= plan.latest_start_s)
+    if first is None:
+        return None
+    held = _hold(plan, snapshot.now_s + YIELD_S, "turn", f"lets {first.name} go first, {plan.text}")
+    return replace(held, first=first.name)
+
+
+def _start(snapshot: Snapshot, query: QueryView, waiting: Waiting, plan: _Plan, rows: float, span_s: float) -> Decision:
+    """Due, or early unless a tight query would suffer."""
+    now_s = snapshot.now_s
+    if now_s >= plan.latest_start_s:
+        return _start_due(now_s, query, waiting, plan, rows)
     for other in snapshot.others(query):
-        if _would_suffer(other, now_s, span_s):
-            return _Early(math.inf, f"leaves the cores to {other.name}")
-    return _Early(now_s, "there is room")
+        if much_tighter(other, query) and _would_suffer(other, now_s, span_s):
+            return _hold(plan, plan.latest_start_s, "busy", f"leaves the cores to {other.name}, {plan.text}")
+    return _open(query, plan, "early", f"there is room, {plan.text}", _limit(query, rows))
 
 
 def _full_at(waiting: Waiting, limit_rows: float, now_s: float) -> float:
     """When as many rows wait as the batch may hold."""
     missing = limit_rows - waiting.rows
     return now_s + max(0.0, missing) / max(waiting.rate_rows_s, 1e-9)
-
-
-def _in_the_way(snapshot: Snapshot, query: QueryView) -> list[QueryView]:
-    """Those whose batches run, if they leave no idle cores for one of `query`."""
-    running = [other for other in snapshot.others(query) if other.running is not None]
-    idle = len(running) * query.cost.stretch <= HARMLESS_STRETCH or len(running) < _room(snapshot)
-    return [] if idle else running
-
-
-def _waits_for(running: list[QueryView]) -> str:
-    return f"waits for {running[0].name} to finish"
-
-
-def _room(snapshot: Snapshot) -> int:
-    return max(1, snapshot.cores // CORES_PER_BATCH)
-
-
-def _may_join(snapshot: Snapshot, query: QueryView, running: list[QueryView], span_s: float) -> bool:
-    """Whether a batch may start beside those that run: planning, commits and single tasks leave cores unused."""
-    now_s = snapshot.now_s
-    # The scheduler serves the more urgent batch first, so that company costs it little.
-    urgent = all(query.due_at_s < other.running.due_at_s for other in running if other.running)
-    if len(running) > _room(snapshot) and not urgent:
-        return False
-    if all(_bears_company(other, now_s, span_s) and _gains_more(query, other, now_s, span_s) for other in running):
-        return True
-    # One after another each batch is done sooner, so that whoever can wait does.
-    left_s = max(other.running.finish_at_s for other in running if other.running) - now_s
-    return latest_start(query, now_s, 0.0) < now_s + OVERRUN * left_s
-
-
-def _gains_more(query: QueryView, other: QueryView, now_s: float, span_s: float) -> bool:
-    """Whether a batch of `query` gains more by not waiting for the end of the other than both lose beside each other.
-
-    What slows both down is as long as the shorter of the two. So a short batch joins one that still takes long, while
-    two of a size run one after the other: neither would be done sooner, and one of them much later. A second is worth
-    as much as it is of a deadline.
-    """
-    assert other.running is not None and query.promise.deadline_s is not None
-    left_s = max(0.0, other.running.finish_at_s - now_s)
-    worth = query.promise.deadline_s / (other.promise.deadline_s or math.inf)
-    return left_s > (query.cost.stretch + worth * other.cost.stretch) * min(span_s, left_s)
-
-
-def _bears_company(other: QueryView, now_s: float, span_s: float) -> bool:
-    """Whether the batch that runs ends in good time even if another runs beside it for `span_s`."""
-    running, deadline_s = other.running, other.promise.deadline_s
-    if running is None or deadline_s is None:
-        return True
-    shared_s = min(span_s, max(0.0, running.finish_at_s - now_s))
-    return running.finish_at_s + other.cost.stretch * shared_s <= running.due_at_s - (1.0 - EARLY_END_BY) * deadline_s
 
 
 def _would_suffer(other: QueryView, now_s: float, span_s: float) -> bool:
@@ -378,8 +264,8 @@ def _best_effort(snapshot: Snapshot, query: QueryView, waiting: Waiting) -> Deci
     if now_s >= limit_s:
         reason = f"waited {BEST_EFFORT_PATIENCE_S:g} s for slack"
         return Decision(True, "patience", reason, max_rows=limit, predicted_s=span_s)
-    if running := _in_the_way(snapshot, query):
-        return Decision(False, "busy", _waits_for(running), until_s=limit_s, predicted_s=span_s)
+    if running := in_the_way(snapshot, query):
+        return Decision(False, "busy", f"waits for {running[0].name} to finish", until_s=limit_s, predicted_s=span_s)
     for other in snapshot.others(query):
         if other.promise.deadline_s is not None and _would_suffer(other, now_s, span_s):
             return Decision(False, "busy", f"leaves the cores to {other.name}", until_s=limit_s, predicted_s=span_s)
