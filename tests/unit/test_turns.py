@@ -31,6 +31,14 @@ def test_a_batch_that_is_due_waits_for_one_of_its_size() -> None:
     assert latest(now, due).open, "who always waits for the last moment cannot wait then"
 
 
+def test_nobody_waits_for_a_batch_that_is_stuck() -> None:
+    """Its sink hangs, say: what it was expected to take has passed long ago."""
+    for now_s, waits in ((102.0, True), (110.0, False)):
+        due = query("due", oldest_at_s=now_s - 3.0, cost=HEAVY)
+        hung = at_work(finish_at_s=now_s + 0.3 * (now_s - 100.0))
+        assert slo(moment(now_s, due, hung), due).open != waits
+
+
 def test_a_much_tighter_promise_does_not_wait() -> None:
     tight = query("tight", deadline_s=2.0, oldest_at_s=99.6, cost=HEAVY)
     assert slo(moment(101.0, tight, at_work(deadline_s=5.0)), tight).open

@@ -35,11 +35,24 @@ MUCH_MORE = 10.0
 two halves of a convoy gain a little each time, and both are late in the end."""
 
 
+STUCK = 2.0
+"""A batch that has run for so many times what it needs at its quantile, in its usual company, waits for something else
+than cores, a sink for example: nobody waits for it."""
+
+
 def in_the_way(snapshot: Snapshot, query: QueryView) -> list[QueryView]:
     """Those whose batches run, if they leave no idle cores for one of `query`."""
-    running = [other for other in snapshot.others(query) if other.running is not None]
+    running = [other for other in snapshot.others(query) if other.running and not _stuck(other, snapshot.now_s)]
     idle = len(running) * query.cost.stretch <= HARMLESS_STRETCH or len(running) < _room(snapshot)
     return [] if idle else running
+
+
+def _stuck(other: QueryView, now_s: float) -> bool:
+    running, cost = other.running, other.cost
+    if running is None or not cost.ready:
+        return False
+    longest_s = cost.quantile_s(running.rows, cost.usual_overlap, other.promise.slo)
+    return now_s - running.opened_at_s > STUCK * longest_s
 
 
 def _room(snapshot: Snapshot) -> int:
