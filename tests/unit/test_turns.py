@@ -15,7 +15,7 @@ HEAVY = model(fixed_s=1.5)
 
 def at_work(name: str = "runs", *, deadline_s: float = 5.0, finish_at_s: float = 102.0) -> QueryView:
     """Its batch ends just in time."""
-    batch = running(finish_at_s=finish_at_s, due_at_s=finish_at_s + 0.5)
+    batch = running(rows=5_000, finish_at_s=finish_at_s, due_at_s=finish_at_s + 0.5)
     return query(name, deadline_s=deadline_s, rows=None, running=batch, cost=HEAVY)
 
 

@@ -34,7 +34,6 @@ MUCH_MORE = 10.0
 """Who cannot wait for an end starts beside a batch of like promise only if it gains so many times what that one loses:
 two halves of a convoy gain a little each time, and both are late in the end."""
 
-
 STUCK = 2.0
 """A batch that has run for so many times what it needs at its quantile, in its usual company, waits for something else
 than cores, a sink for example: nobody waits for it."""
