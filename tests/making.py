@@ -40,8 +40,11 @@ def moment(now_s: float, *queries: QueryView, cores: int = 2, policy: str = "edf
 
 
 def running(
-    opened_at_s: float = 100.0, rows: float | None = None, finish_at_s: float = 101.0, due_at_s: float = 105.0
+    opened_at_s: float = 100.0,
+    rows: float = 1_000,
+    finish_at_s: float = 101.0,
+    due_at_s: float = 105.0,
+    *,
+    stuck: bool = False,
 ) -> Running:
-    """A batch of as many rows as :func:`model` expects to take until `finish_at_s`."""
-    as_expected = max(0.0, finish_at_s - opened_at_s - 0.2) / 1e-5
-    return Running(opened_at_s, as_expected if rows is None else rows, finish_at_s, due_at_s)
+    return Running(opened_at_s, rows, finish_at_s, due_at_s, stuck)

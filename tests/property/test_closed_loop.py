@@ -100,6 +100,33 @@ def test_a_stall_is_worked_off() -> None:
     assert hit.left_rows < 5_000
 
 
+@pytest.mark.parametrize("stretch", [0.7, 1.2])
+def test_a_backlog_of_one_query_makes_no_other_late(stretch: float) -> None:
+    """It comes back with five minutes of work; the others' batches go first as long as they can be in time."""
+
+    def after_an_outage(now_s: float) -> float:
+        return 300_000.0 if 60.0 <= now_s < 70.0 else 500.0
+
+    queries = [SimulatedQuery(5.0, 0.4, 1e-4, after_an_outage), steady(5.0, 0.4, 500.0), steady(8.0, 0.4, 500.0)]
+    hit, *others = simulate(queries, 200.0, Stretched(stretch), warm_up_s=60.0, tick_s=0.02)
+    for other in others:
+        assert other.late_share <= 0.02 and other.rows > 0.98 * 140.0 * 500.0
+    assert hit.rows > 0.4 * 140.0 / 1e-4, "and what is left of the machine works the backlog off"
+
+
+def test_overload_starves_nobody() -> None:
+    """Five minutes of work beside two that need most of the machine: none is kept, and all go on."""
+
+    def after_an_outage(now_s: float) -> float:
+        return 300_000.0 if 60.0 <= now_s < 70.0 else 500.0
+
+    queries = [SimulatedQuery(5.0, 0.4, 1e-4, after_an_outage), steady(5.0, 1.0, 500.0), steady(8.0, 1.0, 500.0)]
+    hit, *others = simulate(queries, 200.0, Stretched(1.2), warm_up_s=60.0, tick_s=0.02)
+    assert hit.rows > 0.2 * 140.0 / 1e-4
+    for other in others:
+        assert other.rows > 0.9 * 140.0 * 500.0 and other.max_latency_s < 30.0
+
+
 def test_a_query_without_a_deadline_lives_from_the_slack_but_does_live() -> None:
     promised, free = simulate([steady(2.0, 0.3, 300.0), steady(None, 0.8, 300.0)], 120.0, warm_up_s=40.0)
     assert promised.late_share <= 0.02

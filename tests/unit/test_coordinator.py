@@ -104,6 +104,18 @@ def test_a_stranger_that_says_nothing_or_rubbish_delays_nobody(bench: Bench) -> 
     silent.close()
 
 
+def test_a_gate_that_goes_while_it_holds_is_not_waited_for(bench: Bench) -> None:
+    bench.add("q", "g")
+    client = bench.client("g")
+    assert isinstance(client.ask(10, time.time(), time.time()), Wait)
+    assert client._connection is not None
+    client._connection.close()
+    give_up_s = time.monotonic() + SOON_S
+    while bench.coordinator.call(lambda: bench.coordinator.dispatcher.queries["q"].holding) is not None:
+        assert time.monotonic() < give_up_s
+        time.sleep(0.01)
+
+
 def test_a_gate_is_held_and_opened(bench: Bench) -> None:
     bench.add("q", "g")
     client = bench.client("g")

@@ -112,6 +112,15 @@ def test_company_is_learned_apart_from_the_line() -> None:
     assert model.expected_s(10_000, 1.0) == pytest.approx(0.57, rel=0.15)
 
 
+def test_what_a_cold_machine_took_is_not_put_down_to_company() -> None:
+    model = CostModel()
+    for seconds in (8.0, 3.0, 1.5):
+        model = model.observe(1_000, seconds, 2.0)
+    for _ in range(12):
+        model = model.observe(1_000, 0.4, 0.0)
+    assert model.stretch < 1.0
+
+
 def test_the_spread_is_that_of_the_situation() -> None:
     random_ = random.Random(4)
     model = CostModel()

@@ -114,7 +114,7 @@ def test_a_progress_event_of_another_query_is_not_ours() -> None:
 
 
 def test_batches_that_run_side_by_side_know_it() -> None:
-    d = dispatcher("a", "b", rule="observe")
+    d = dispatcher("a", "b", rule="observe", cost=model(fixed_s=0.8))
     ask(d, "a", 10.0)
     ask(d, "b", 10.5)
     record, _ = run_batch(d, "a", 10.0, 1.0)
@@ -257,6 +257,45 @@ def test_who_is_let_go_first_is_called_once() -> None:
     assert isinstance(held, Hold) and held.seconds == pytest.approx(0.1)
     assert d.called() == {"older"} and d.called() == set()
     assert isinstance(ask(d, "older", 10.4, age_s=4.2), Open)
+
+
+def test_a_query_that_is_let_go_first_and_does_not_start_is_not_waited_for() -> None:
+    d = dispatcher("runs", "older", rule="slo", deadline_s=8.0)
+    ask(d, "runs", 10.0, age_s=7.9)
+    ask(d, "older", 10.1, age_s=3.9)
+    assert isinstance(ask(d, "runs", 10.4, age_s=3.7), Hold)
+    d.called()
+    assert isinstance(ask(d, "runs", 10.45, age_s=3.75), Hold)
+    assert d.called() == set(), "calling again and again would keep both busy"
+    assert isinstance(ask(d, "runs", 10.51, age_s=3.81), Open)
+    assert isinstance(ask(d, "runs", 11.0, age_s=3.7), Hold), "once it has run it is patient again"
+
+
+def test_nobody_lets_a_query_go_first_whose_rule_starts_when_it_likes() -> None:
+    d = dispatcher("runs", "older", rule="slo", deadline_s=8.0)
+    d.queries["older"].config = GateConfig("older", Promise(8.0), find_rule("latest"), "latest")
+    ask(d, "runs", 10.0, age_s=7.9)
+    assert isinstance(ask(d, "older", 10.1, age_s=3.9), Hold)
+    assert isinstance(ask(d, "runs", 10.4, age_s=3.7), Open)
+
+
+def test_a_batch_that_hangs_is_no_company() -> None:
+    d = dispatcher("hangs", "goes on", rule="slo", deadline_s=8.0)
+    ask(d, "hangs", 10.0, age_s=7.9)
+    for now_s, stuck in ((10.3, False), (15.0, True)):
+        running = d.queries["hangs"].running(now_s)
+        assert running is not None and running.stuck == stuck
+    ask(d, "goes on", 20.0, age_s=7.9)
+    record, _ = run_batch(d, "goes on", 20.0, 0.25)
+    assert record.overlap == 0.0
+
+
+def test_also_a_first_batch_may_hang() -> None:
+    d = dispatcher("new", rule="slo", cost=CostModel())
+    ask(d, "new", 10.0)
+    for now_s, stuck in ((15.0, False), (19.0, True)):
+        running = d.queries["new"].running(now_s)
+        assert running is not None and running.stuck == stuck
 
 
 def test_nobody_waits_for_a_gate_that_has_fallen_silent() -> None:

@@ -118,5 +118,5 @@ def test_a_query_that_did_not_finish_counts_with_what_it_has_done() -> None:
 
 def test_costs_give_the_first_guess_if_all_are_known() -> None:
     costs = {"lr1": {"per_row_s": 3e-5}, "lr2": {"per_row_s": 1e-5}}
-    assert calibration.first_guess(["lr1", "lr2"], costs, 2) == pytest.approx(25_000)
+    assert calibration.first_guess(["lr1", "lr2"], costs, 2) == pytest.approx(15_000)
     assert calibration.first_guess(["lr1", "lr3"], costs, 2) == 2 * calibration.GUESS_PER_CORE

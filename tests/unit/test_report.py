@@ -330,7 +330,7 @@ def test_colours_stay_with_their_kind() -> None:
 
 def test_without_matplotlib_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(HeadgateError, match=r"headgate\[bench\]"):
+    with pytest.raises(HeadgateError, match=r"pip install .*\[bench\]"):
         cdfs("LR1", [curve(10)], 5.0)
 
 

@@ -53,7 +53,7 @@ def _pyplot() -> Any:
     try:
         import matplotlib
     except ImportError as error:
-        raise HeadgateError("pictures need matplotlib: pip install 'headgate[bench]'") from error
+        raise HeadgateError("pictures need matplotlib: in a checkout, pip install '.[bench]'") from error
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 

@@ -15,7 +15,7 @@ COMMANDS = {
     "run": "run a script that uses Headgate, with a live view",
     "explain": "the last decisions about a query, and why",
     "state": "back up the state of queries in erasure-coded fragments, list, verify, restore and repair it",
-    "bench": "measure Headgate itself: decisions, overhead, coordinator",
+    "bench": "measure Headgate: against stock Spark and the papers, its sources, its state, its own cost",
     "defaults": "the Spark settings that Headgate starts a session with, each with its reason",
 }
 

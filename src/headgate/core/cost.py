@@ -243,7 +243,8 @@ class CostModel:
 
     def _fit_stretch(self, rows: int, duration_s: float, overlap: float) -> CostModel:
         """Against the line as it is known by now: what all batches had in common may first have been taken for it."""
-        beside = self.beside.fade() if overlap < _ALONE_BELOW else self.beside.add(rows, duration_s, overlap)
+        cold = self.batches <= READY_AFTER  # those take several times as long, in any company
+        beside = self.beside.fade() if overlap < _ALONE_BELOW or cold else self.beside.add(rows, duration_s, overlap)
         overlap_sq = FORGET * self.overlap_sq + overlap * overlap
         stretch = beside.stretch(self.expected_s(beside.rows))
         return replace(self, overlap_sq=overlap_sq, beside=beside, stretch=stretch)
@@ -276,7 +277,7 @@ class CostModel:
         for field in fields(cls):
             raw = data.get(field.name)
             part = _PARTS.get(field.name)
-            values[field.name] = _number(field.name, raw) if part is None else _part(part, raw)
+            values[field.name] = _number(field.name, raw) if part is None else _part(field.name, part, raw)
         values["batches"] = int(values["batches"])
         return cls(**values)
 
@@ -295,9 +296,9 @@ def _line(mean_rows: float, mean_s: float, var_rows: float, cov: float, weight: 
 _PARTS: dict[str, type[Residual] | type[Company]] = {"alone": Residual, "company": Residual, "beside": Company}
 
 
-def _part(kind: type[Residual] | type[Company], raw: object) -> Residual | Company:
+def _part(name: str, kind: type[Residual] | type[Company], raw: object) -> Residual | Company:
     if not isinstance(raw, dict):
-        raise StateError(f"saved cost model has no {kind.__name__.lower()}: {raw!r:.80}")
+        raise StateError(f"saved cost model: {name}={raw!r:.80} is not what this version saves")
     return kind(*(_number(f.name, raw.get(f.name), signed=f.name == "mean") for f in fields(kind)))
 
 

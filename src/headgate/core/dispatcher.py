@@ -119,6 +119,8 @@ class Dispatcher:
         self.queries: dict[str, QueryState] = {}
         self._counted_to_s = -math.inf
         self._called: set[str] = set()
+        self._opened_at_s = -math.inf
+        """When the last batch of all was let in."""
 
     def add(self, config: GateConfig, cost: CostModel) -> None:
         self.queries[config.name] = QueryState(config, cost)
@@ -270,8 +272,7 @@ class Dispatcher:
         if math.isnan(decision.until_s):
             raise ArithmeticError(f"{state.config.name}: the rule answered with no usable time")
         state.hold(decision, now_s)
-        if decision.first is not None:
-            self._called.add(decision.first)
+        self._let_go(state, decision.first, now_s)
         longest_s = min(
             MAX_HOLD_S, max(MIN_HOLD_S, (state.config.promise.deadline_s or math.inf) * HOLD_DEADLINE_SHARE)
         )
@@ -279,6 +280,14 @@ class Dispatcher:
         state.asks_again_at_s = now_s + seconds
         waiting = state.waiting(now_s)
         return Hold(seconds, 0.0 if waiting is None else waiting.rate_rows_s)
+
+    def _let_go(self, state: QueryState, first: str | None, now_s: float) -> None:
+        """Call who goes first, once; and remember since when that has led to nothing."""
+        if first is None:
+            state.let_go_since_s = None
+        elif state.let_go_since_s is None or state.let_go_since_s < self._opened_at_s:
+            state.let_go_since_s = now_s
+            self._called.add(first)
 
     def _later_answer(self, state: QueryState, gate: int, now: Instant) -> Answer:
         """A join's later source, while the first had nothing: open only if it cannot wait for the next question."""
@@ -307,6 +316,7 @@ class Dispatcher:
     def _open_round(self, state: QueryState, gate: int, decision: Decision, now: Instant) -> Open:
         self._count_overlap(now.mono_s)
         state.release(now.mono_s)
+        state.let_go_since_s, self._opened_at_s = None, now.mono_s
         view = state.view(now.mono_s)
         rows = 0.0 if view.waiting is None else view.waiting.rows
         share = 1.0 if decision.max_rows is None else decision.max_rows / max(rows, 1.0)
@@ -351,11 +361,12 @@ class Dispatcher:
         state.unconfirmed = [*state.unconfirmed[-MAX_UNCONFIRMED + 1 :], ended]
 
     def _count_overlap(self, now_s: float) -> None:
-        """Add the time since the last change of what runs to every running batch."""
-        running = [state.round for state in self.queries.values() if state.round is not None]
-        for batch in running:
-            span_s = now_s - max(self._counted_to_s, batch.opened.mono_s)
-            batch.beside_s += max(0.0, span_s) * (len(running) - 1)
+        """Add the time since the last change of what runs to every running batch; one that hangs is no company."""
+        states = [(state, state.round) for state in self.queries.values() if state.round is not None]
+        company = [(batch, min(now_s, state.stuck_at_s(batch))) for state, batch in states] if len(states) > 1 else []
+        for batch, _ in company:
+            since_s = max(self._counted_to_s, batch.opened.mono_s)
+            batch.beside_s += sum(max(0.0, until_s - since_s) for other, until_s in company if other is not batch)
         self._counted_to_s = max(self._counted_to_s, now_s)  # a late report must not count time twice
 
     def _match(self, state: QueryState, progress: Progress, now: Instant) -> Round | None:

@@ -18,6 +18,9 @@ RATE_MEMORY_S = (2.0, 30.0)
 OVERRUN_SHARE = 0.3
 """Of the time a batch has run, at least this much is still to come as far as anybody knows."""
 
+STUCK = 2.0
+"""A batch that has run for so many times what it needs at its quantile, in its usual company, hangs."""
+
 SILENT_S = 0.5
 """A gate that should have asked again so long ago is not there any more: nobody waits for its query's turn."""
 
@@ -176,6 +179,8 @@ class QueryState:
     rounds: int = 0
     asks_again_at_s: float = 0.0
     """When a holding gate will ask by itself."""
+    let_go_since_s: float | None = None
+    """Since when it lets others go first and nobody starts."""
 
     def gate(self, index: int) -> Gate:
         if index not in self.gates:
@@ -214,7 +219,13 @@ class QueryState:
         ran_s = max(0.0, now_s - opened_s)
         # One that overruns its expectation is not about to end: the longer it has run, the longer it will.
         left_s = max(self.cost.left_s(rows, ran_s, self.round.overlap(ran_s)), OVERRUN_SHARE * ran_s)
-        return Running(opened_s, rows, now_s + left_s, self.round.due_at_s)
+        return Running(opened_s, rows, now_s + left_s, self.round.due_at_s, now_s > self.stuck_at_s(self.round))
+
+    def stuck_at_s(self, batch: Round) -> float:
+        """When `batch`, should it still run, waits for something else than cores."""
+        rows = batch.rows or batch.expected_rows
+        longest_s = self.cost.quantile_s(rows, self.cost.usual_overlap, self.config.promise.slo)
+        return batch.opened.mono_s + STUCK * longest_s
 
     def view(self, now_s: float) -> QueryView:
         """This query in a snapshot."""
@@ -225,8 +236,14 @@ class QueryState:
             waiting=self.waiting(now_s),
             running=self.running(now_s),
             divisible=self.divisible,
-            asking=self.holding is not None and now_s <= self.asks_again_at_s + SILENT_S,
+            asking=self._asking(now_s),
+            asked_at_s=math.inf if self.asked is None else self.asked.mono_s,
+            let_go_s=0.0 if self.let_go_since_s is None else now_s - self.let_go_since_s,
         )
+
+    def _asking(self, now_s: float) -> bool:
+        """Other rules start at a time of their own, whoever lets them go first."""
+        return self.holding is not None and self.config.rule_name == "slo" and now_s <= self.asks_again_at_s + SILENT_S
 
     def hold(self, decision: Decision, now_s: float) -> None:
         """Count the time of the previous hold and begin this one."""

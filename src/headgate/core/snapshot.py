@@ -41,6 +41,8 @@ class Running(NamedTuple):
     """When it is expected to finish."""
     due_at_s: float
     """When its oldest record's deadline is; infinite without one."""
+    stuck: bool = False
+    """It has run for so long that it waits for something else than cores, a sink for example: it is no company."""
 
 
 class QueryView(NamedTuple):
@@ -55,6 +57,10 @@ class QueryView(NamedTuple):
     """Whether its source can take a part of what waits (a native source can, ``gate(df)`` cannot)."""
     asking: bool = True
     """Whether its gate waits for an answer, so that it could start now."""
+    asked_at_s: float = math.inf
+    """When Spark first asked for the batch that waits: since then it waits for its turn."""
+    let_go_s: float = 0.0
+    """For how long it has let others go first without anybody starting."""
 
     @property
     def due_at_s(self) -> float:
@@ -77,3 +83,11 @@ class Snapshot:
 
     def others(self, query: QueryView) -> list[QueryView]:
         return [other for other in self.queries if other.name != query.name]
+
+    def at_work(self, query: QueryView) -> list[tuple[QueryView, Running]]:
+        """The others whose batches take cores now."""
+        return [
+            (other, other.running)
+            for other in self.queries
+            if other.running is not None and not other.running.stuck and other.name != query.name
+        ]

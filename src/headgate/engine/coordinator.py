@@ -303,6 +303,8 @@ class Coordinator:
         self._drop(peer)
 
     def _drop(self, peer: Peer) -> None:
+        if peer.holding and peer.query in self.dispatcher.queries:  # its turn must not be waited for
+            self.dispatcher.queries[peer.query].release(Instant.now().mono_s)
         self._peers.discard(peer)
         self._selector.unregister(peer.connection)
         peer.connection.close()

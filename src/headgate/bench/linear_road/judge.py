@@ -242,13 +242,20 @@ class Judge:
         begun_at_s = time.time()
         with self.runner.application(CONTENDERS["trigger-0"]) as app:
             self._take_reference(begun_at_s)
-            costs = known["queries"] | calibration.query_costs(app, new, self.cores, say)
-            rates = dict(known["query_sets"])
+            costs, rates = dict(known["queries"]), dict(known["query_sets"])
+            for name in new:
+                costs |= calibration.query_costs(app, [name], self.cores, say)
+                self._keep_calibration(costs, rates)
             for key, queries in sets.items():
                 guess = calibration.first_guess(queries, costs, self.cores)
                 rates[key] = min(calibration.sustained(app, queries, guess / self.runner.slowness()).values())
                 say(f"load 1.0 for {key}: {rates[key]:,.0f} reports/s into each")
-        self.store.data["calibration"] = {"rate": max(rates.values()), "query_sets": rates, "queries": costs}
+                self._keep_calibration(costs, rates)
+
+    def _keep_calibration(self, costs: dict[str, Any], rates: dict[str, float]) -> None:
+        """After each of its parts: what takes minutes is not measured twice."""
+        rate = max(rates.values(), default=0.0)
+        self.store.data["calibration"] = {"rate": rate, "query_sets": dict(rates), "queries": dict(costs)}
         self.store.save()
 
     def _take_reference(self, since_s: float) -> None:

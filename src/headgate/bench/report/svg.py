@@ -102,5 +102,5 @@ def _matplotlib() -> Any:
     try:
         import matplotlib
     except ImportError as error:
-        raise HeadgateError("pictures need matplotlib: pip install 'headgate[bench]'") from error
+        raise HeadgateError("pictures need matplotlib: in a checkout, pip install '.[bench]'") from error
     return matplotlib

@@ -3,8 +3,8 @@
     oldest arrival            latest safe start              deadline of the oldest
          |------- may wait -----------|--- predicted at p99 ---------|
 
-Before that moment a batch may start early if there is room and no other promise suffers (slack stealing); at that
-moment it starts. If it can no longer be in time it starts at once.
+Before that moment a batch may start early if there is room and no other promise suffers (slack stealing); from then on
+it is due, late or not. Early or due, it takes turns with batches of its size (:mod:`.turns`).
 
 Spark does not take a core back from a running task. Where it has slots to spare the operating system does; elsewhere
 a batch is *considerate*: beside queries with tighter deadlines it takes only so many rows that they need not wait long
@@ -21,7 +21,7 @@ from headgate.core.admission import verdicts
 from headgate.core.admission.decision import Decision
 from headgate.core.admission.pacing import pace_s, work_share
 from headgate.core.admission.timing import SAFETY_S, expected_overlap, much_tighter, own_latest, place_in_line
-from headgate.core.admission.turns import goes_first, in_the_way, may_join, room_at
+from headgate.core.admission.turns import YIELD_S, goes_first, in_the_way, may_join, room_at
 from headgate.core.durations import format_duration
 from headgate.core.snapshot import QueryView, Snapshot, Waiting
 
@@ -51,9 +51,6 @@ BEST_EFFORT_PATIENCE_S = 30.0
 
 BEST_EFFORT_SPAN_S = 5.0
 """... and takes a backlog in batches of about this long, so that a promise is never far away from free cores."""
-
-YIELD_S = 0.1
-"""Who lets another go first looks again after this: should that one not start after all, the cores must not idle."""
 
 
 def slo(snapshot: Snapshot, query: QueryView) -> Decision:
@@ -176,9 +173,10 @@ def _rows_worth_fixed_cost(query: QueryView) -> float:
 def _rows_keeping_up(query: QueryView, waiting: Waiting, others_busy: float = 0.0) -> float:
     """Batches of this size, one after another, work off a little more than arrives."""
     cost = query.cost
-    # Of each second, after the rows' work.
-    left_over = max(LEAST_LEFT_OVER, 1.0 - others_busy - waiting.rate_rows_s * cost.per_row_s)
-    return KEEPING_UP * waiting.rate_rows_s * cost.fixed_s / left_over
+    # With more than the machine can work off nobody keeps up: a backlog that comes at once is no rate.
+    work_share = min(1.0, waiting.rate_rows_s * cost.per_row_s)
+    left_over = max(LEAST_LEFT_OVER, 1.0 - others_busy - work_share)  # of each second, after the rows' work
+    return KEEPING_UP * work_share * _rows_worth_fixed_cost(query) / left_over
 
 
 def _open(query: QueryView, plan: _Plan, code: str, reason: str, max_rows: int | None) -> Decision:
@@ -216,7 +214,7 @@ def _gathers(snapshot: Snapshot, query: QueryView, waiting: Waiting, plan: _Plan
 
 
 def _lets_go_first(snapshot: Snapshot, query: QueryView, plan: _Plan) -> Decision | None:
-    first = goes_first(snapshot, query, due=snapshot.now_s >= plan.latest_start_s)
+    first = goes_first(snapshot, query)
     if first is None:
         return None
     held = _hold(plan, snapshot.now_s + YIELD_S, "turn", f"lets {first.name} go first, {plan.text}")

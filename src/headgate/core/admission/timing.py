@@ -30,9 +30,14 @@ def own_latest(snapshot: Snapshot, query: QueryView, overlap: float) -> float:
     """
     now_s = snapshot.now_s
     beside_s, alone_s = latest_start(query, now_s, overlap), latest_start(query, now_s, 0.0)
-    end_s = max((other.running.finish_at_s for other in snapshot.others(query) if other.running), default=now_s)
+    end_s = max((running.finish_at_s for _, running in snapshot.at_work(query)), default=now_s)
     clear_s = now_s + OVERRUN * (end_s - now_s)
     return alone_s if beside_s <= now_s < clear_s <= alone_s else beside_s
+
+
+def must_start_at(snapshot: Snapshot, query: QueryView) -> float:
+    """When it must start whoever runs beside it: company that is only feared makes nobody urgent."""
+    return min(latest_start(query, snapshot.now_s, 0.0), place_in_line(snapshot, query, turns=True))
 
 
 def latest_start(query: QueryView, now_s: float, overlap: float) -> float:
@@ -95,7 +100,7 @@ def expected_overlap(snapshot: Snapshot, query: QueryView) -> float:
 def _shared_s(other: QueryView, now_s: float, span_s: float) -> float:
     """Seconds of the next `span_s` during which `other` will run: its running batch, or one that soon has to."""
     if other.running is not None:
-        return min(span_s, max(0.0, other.running.finish_at_s - now_s))
+        return 0.0 if other.running.stuck else min(span_s, max(0.0, other.running.finish_at_s - now_s))
     if other.waiting is None or other.promise.deadline_s is None or not other.cost.ready:
         return 0.0
     begins_s = max(0.0, latest_start(other, now_s, 0.0) - now_s)

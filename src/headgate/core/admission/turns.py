@@ -15,9 +15,10 @@ several batches.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from headgate.core.admission.pacing import EARLY_END_BY, pace_s
-from headgate.core.admission.timing import OVERRUN, latest_start, much_tighter
+from headgate.core.admission.timing import OVERRUN, latest_start, much_tighter, must_start_at
 from headgate.core.policies import start_order
 from headgate.core.snapshot import QueryView, Snapshot
 
@@ -34,24 +35,16 @@ MUCH_MORE = 10.0
 """Who cannot wait for an end starts beside a batch of like promise only if it gains so many times what that one loses:
 two halves of a convoy gain a little each time, and both are late in the end."""
 
-STUCK = 2.0
-"""A batch that has run for so many times what it needs at its quantile, in its usual company, waits for something else
-than cores, a sink for example: nobody waits for it."""
+YIELD_S = 0.1
+"""Who lets another go first looks again after this. If nobody has started by then it lets nobody go first any more: an
+order must not leave cores idle."""
 
 
 def in_the_way(snapshot: Snapshot, query: QueryView) -> list[QueryView]:
     """Those whose batches run, if they leave no idle cores for one of `query`."""
-    running = [other for other in snapshot.others(query) if other.running and not _stuck(other, snapshot.now_s)]
+    running = [other for other, _ in snapshot.at_work(query)]
     idle = len(running) * query.cost.stretch <= HARMLESS_STRETCH or len(running) < _room(snapshot)
     return [] if idle else running
-
-
-def _stuck(other: QueryView, now_s: float) -> bool:
-    running, cost = other.running, other.cost
-    if running is None or not cost.ready:
-        return False
-    longest_s = cost.quantile_s(running.rows, cost.usual_overlap, other.promise.slo)
-    return now_s - running.opened_at_s > STUCK * longest_s
 
 
 def _room(snapshot: Snapshot) -> int:
@@ -69,15 +62,25 @@ def may_join(snapshot: Snapshot, query: QueryView, running: list[QueryView], spa
     now_s, waits = snapshot.now_s, latest_start(query, snapshot.now_s, 0.0) >= room_at(snapshot, running)
     if not waits and all(_fill_gaps(query, other) for other in running):
         return True
+    if not waits and all(_must_start_beside(query, other, now_s, span_s, len(running)) for other in running):
+        return True
     # The scheduler serves the more urgent batch first, so that company costs it little.
     urgent = all(query.due_at_s < other.running.due_at_s for other in running if other.running)
     if len(running) > _room(snapshot) and not urgent:
         return False
-    if all(_bears_company(other, now_s, span_s) and _gains(query, other, now_s, span_s, 1.0) for other in running):
+    return all(_bears_company(other, now_s, span_s) and _gains(query, other, now_s, span_s, 1.0) for other in running)
+
+
+def _must_start_beside(query: QueryView, other: QueryView, now_s: float, span_s: float, company: int) -> bool:
+    """Whether `query`, which cannot wait for the end of the other's batch, is worth what it costs that one."""
+    assert other.running is not None
+    if much_tighter(query, other):
         return True
-    if waits:
-        return False
-    return all(much_tighter(query, other) or _gains(query, other, now_s, span_s, MUCH_MORE) for other in running)
+    if other.running.due_at_s > now_s:
+        return _gains(query, other, now_s, span_s, MUCH_MORE)
+    # That one is late anyway: another second of it breaks no promise.
+    in_time = now_s + span_s * (1.0 + query.cost.stretch * company) <= query.due_at_s
+    return in_time or _gains(query, other, now_s, span_s, 1.0)
 
 
 def _fill_gaps(query: QueryView, other: QueryView) -> bool:
@@ -106,21 +109,52 @@ def _bears_company(other: QueryView, now_s: float, span_s: float) -> bool:
     return running.finish_at_s + other.cost.stretch * shared_s <= running.due_at_s - (1.0 - EARLY_END_BY) * deadline_s
 
 
-def goes_first(snapshot: Snapshot, query: QueryView, *, due: bool) -> QueryView | None:
-    """Who starts before `query`: somebody who could start as well and comes first, by the policy or, if it is due, by
-    the deadline.
+def goes_first(snapshot: Snapshot, query: QueryView) -> QueryView | None:
+    """Who starts before `query`: somebody who could start as well and comes first.
 
-    By deadlines the greatest lateness is least, whatever the batches take, and nobody is passed for ever. Whose batch
-    has just ended is the first to ask again: without this it would go on and on.
+    Among those that must start now the earliest deadline that can still be kept; then, in turns, what is late already.
+    They let nobody go first who need not start yet. Among the others the policy's order. Whose batch has just ended is
+    the first to ask again: without this it would go on and on.
     """
-    policy = "edf" if due else snapshot.policy
-    own = start_order(policy, query, snapshot.now_s)
-    before = (other for other in snapshot.others(query) if start_order(policy, other, snapshot.now_s) < own)
-    return next((other for other in before if _could_start(snapshot, other)), None)
+    if query.let_go_s >= YIELD_S:
+        return None
+    now_s, others = snapshot.now_s, snapshot.others(query)
+    must = must_start_at(snapshot, query) <= now_s
+    if must:
+        others = [other for other in others if _presses(other, query, now_s)]
+    order = _urgency if must else partial(start_order, snapshot.policy)
+    own = order(query, now_s)
+    before = sorted((key, other.name, other) for other in others if (key := order(other, now_s)) < own)
+    return next((other for _, _, other in before if _could_start(snapshot, other)), None)
+
+
+def _urgency(query: QueryView, now_s: float) -> tuple[float, ...]:
+    """What is late comes last: plain EDF would serve it first, and with it make the next one late.
+
+    But nobody is passed over for longer than it has promised for everything.
+    """
+    if query.due_at_s >= now_s:
+        return 1.0, query.due_at_s
+    passed_over = now_s - query.asked_at_s >= (query.promise.deadline_s or math.inf)
+    return 0.0 if passed_over else 2.0, query.asked_at_s
+
+
+def _presses(other: QueryView, query: QueryView, now_s: float) -> bool:
+    """Whether `other` must start as well as `query`: by itself, or because it comes before it in line."""
+    if other.waiting is None or other.promise.deadline_s is None:
+        return False
+    if latest_start(other, now_s, 0.0) <= now_s:
+        return True
+    return now_s <= query.due_at_s and not much_tighter(other, query)
 
 
 def _could_start(snapshot: Snapshot, other: QueryView) -> bool:
+    """Whether `other` waits for nothing but its turn."""
     if not other.asking or other.waiting is None or not other.cost.ready or other.promise.deadline_s is None:
         return False
+    now_s = snapshot.now_s
     paced_s = other.waiting.oldest_at_s + pace_s(snapshot, other)
-    return min(paced_s, latest_start(other, snapshot.now_s, 0.0)) <= snapshot.now_s
+    if min(paced_s, latest_start(other, now_s, 0.0)) > now_s:
+        return False
+    running = in_the_way(snapshot, other)
+    return not running or may_join(snapshot, other, running, other.cost.expected_s(other.waiting.rows))
