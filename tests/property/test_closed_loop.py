@@ -114,6 +114,18 @@ def test_a_backlog_of_one_query_makes_no_other_late(stretch: float) -> None:
     assert hit.rows > 0.4 * 140.0 / 1e-4, "and what is left of the machine works the backlog off"
 
 
+def test_queries_without_a_deadline_take_turns_with_a_backlog() -> None:
+    """Whose batch has just ended asks first: one of the three never ran."""
+
+    def backlog(now_s: float) -> float:
+        return 50_000.0 if 60.0 <= now_s < 70.0 else 100.0
+
+    free = [SimulatedQuery(None, 0.4, 1e-4, backlog) for _ in range(3)]
+    promised, *others = simulate([steady(4.0, 0.3, 300.0), *free], 140.0, warm_up_s=70.0, tick_s=0.02)
+    assert promised.late_share <= 0.02
+    assert min(other.rows for other in others) > 0.6 * max(other.rows for other in others)
+
+
 def test_overload_starves_nobody() -> None:
     """Five minutes of work beside two that need most of the machine: none is kept, and all go on."""
 

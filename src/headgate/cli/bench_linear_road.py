@@ -6,6 +6,7 @@ import argparse
 import math
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,7 +45,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sweep", metavar="NAME,…", help="stock settings to choose from, such as trigger-0,static-0.25-fair"
     )
-    parser.add_argument("--best-static", metavar="NAME", help="skip the sweep: this setting, such as static-0.25-fair")
+    parser.add_argument(
+        "--best-static", metavar="[SCENARIO=]NAME,…",
+        help="skip the sweep: this setting, such as static-0.25-fair, in this scenario or in all that are not named",
+    )  # fmt: skip
     parser.add_argument(
         "--out", default="headgate-bench", metavar="DIR", help="results; an interrupted run goes on there"
     )
@@ -61,7 +65,6 @@ def run(parsed: argparse.Namespace) -> Any:
     from headgate.bench.kafka.broker import source
     from headgate.bench.linear_road.judge import Judge
     from headgate.bench.linear_road.report import write_report
-    from headgate.bench.linear_road.scenarios import find_contender
     from headgate.bench.linear_road.store import Store
     from headgate.engine.session import local_cores
 
@@ -73,9 +76,9 @@ def run(parsed: argparse.Namespace) -> Any:
     }  # fmt: skip
     store = Store(Path(parsed.out), command_line(sys.argv), settings)
     if parsed.best_static:
-        find_contender(parsed.best_static)  # refuses what does not exist
         known = store.data["best_static"]
-        known |= {name: parsed.best_static for name in programme.needs_sweep if name not in known}
+        wanted = named_settings(parsed.best_static, programme.needs_sweep)
+        known |= {scenario: name for scenario, name in wanted.items() if scenario not in known}
     if parsed.plan:
         judge = Judge(programme, store, local_cores(), progress)
         print(f"{', '.join(programme.scenarios)}: about {minutes(judge.remaining_s())}")
@@ -129,6 +132,19 @@ def programme_of(parsed: argparse.Namespace, cores: int) -> Programme:
     for name in programme.scenarios:  # a file that cannot be read is told now, not after a quarter of an hour
         find_scenario(name).queries(_ANY_RATE, programme.window(0))
     return programme
+
+
+def named_settings(text: str, scenarios: Sequence[str]) -> dict[str, str]:
+    """The static setting of each of `scenarios`: its own, or the one that is named without a scenario."""
+    from headgate.bench.linear_road.scenarios import find_contender
+
+    words = [word.rpartition("=") for word in text.split(",")]
+    named = {scenario: find_contender(name).name for scenario, _, name in words}
+    everywhere = named.pop("", None)
+    if unknown := [scenario for scenario in named if scenario not in scenarios]:
+        remedy = f"use some of {', '.join(scenarios) or 'none: no scenario of this run has a best static setting'}"
+        raise BadParameter("--best-static", unknown[0], "is no scenario of this run that needs one", remedy)
+    return {scenario: name for scenario in scenarios if (name := named.get(scenario, everywhere))}
 
 
 def chosen(parameter: str, text: str, known: tuple[str, ...]) -> tuple[str, ...]:

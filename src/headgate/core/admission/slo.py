@@ -267,7 +267,19 @@ def _best_effort(snapshot: Snapshot, query: QueryView, waiting: Waiting) -> Deci
     for other in snapshot.others(query):
         if other.promise.deadline_s is not None and _would_suffer(other, now_s, span_s):
             return Decision(False, "busy", f"leaves the cores to {other.name}", until_s=limit_s, predicted_s=span_s)
+    if (first := _waits_longer(snapshot, query)) is not None:
+        until_s, why = now_s + YIELD_S, f"lets {first.name} go first"
+        return Decision(False, "turn", why, until_s=until_s, predicted_s=span_s, first=first.name)
     return Decision(True, "slack", "no deadline: runs in the slack of the others", max_rows=limit, predicted_s=span_s)
+
+
+def _waits_longer(snapshot: Snapshot, query: QueryView) -> QueryView | None:
+    """Another without a deadline that has asked before: whose batch has just ended would go on and on."""
+    if query.let_go_s >= YIELD_S:
+        return None
+    free = [other for other in snapshot.others(query) if other.promise.deadline_s is None and other.asking]
+    before = [other for other in free if other.waiting is not None and other.asked_at_s < query.asked_at_s]
+    return min(before, key=lambda other: other.asked_at_s, default=None)
 
 
 def _best_effort_rows(query: QueryView) -> int:
