@@ -243,6 +243,14 @@ def test_without_a_deadline_it_is_still_not_held_for_ever() -> None:
     assert slo(moment(100.0 + BEST_EFFORT_PATIENCE_S, free, busy), free).code == "patience"
 
 
+def test_the_patience_of_a_query_without_a_deadline_is_no_matter_of_its_backlog() -> None:
+    """Old records replayed would else run beside everything, always."""
+    busy = query("busy", rows=None, running=running(finish_at_s=1_002.0))
+    for asked_at_s, waits in ((995.0, True), (970.0, False)):
+        replay = query("replay", deadline_s=None, oldest_at_s=0.0)._replace(asked_at_s=asked_at_s)
+        assert slo(moment(1_000.5, replay, busy), replay).open != waits
+
+
 def test_overlap_counts_what_runs_and_what_will_soon_have_to() -> None:
     mine = query("mine", rows=30_000, oldest_at_s=100.0, cost=model(fixed_s=1.0))
     runs = query("runs", rows=None, running=running(finish_at_s=1e9))

@@ -279,6 +279,15 @@ def test_nobody_lets_a_query_go_first_whose_rule_starts_when_it_likes() -> None:
     assert isinstance(ask(d, "runs", 10.4, age_s=3.7), Open)
 
 
+def test_a_joins_later_source_waits_for_its_turn_itself_while_the_first_has_nothing() -> None:
+    d = dispatcher("runs", "join", rule="slo", deadline_s=8.0)
+    ask(d, "runs", 10.0, age_s=7.9)
+    assert isinstance(ask(d, "join", 10.1, rows=0, gate=0), Idle)
+    assert isinstance(ask(d, "join", 10.15, age_s=3.9, gate=1), Hold)
+    held = ask(d, "runs", 10.4, age_s=3.7)
+    assert isinstance(held, Hold) and d.called() == {"join"}, "it is in line as others are"
+
+
 def test_a_batch_that_hangs_is_no_company() -> None:
     d = dispatcher("hangs", "goes on", rule="slo", deadline_s=8.0)
     ask(d, "hangs", 10.0, age_s=7.9)

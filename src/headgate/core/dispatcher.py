@@ -119,8 +119,6 @@ class Dispatcher:
         self.queries: dict[str, QueryState] = {}
         self._counted_to_s = -math.inf
         self._called: set[str] = set()
-        self._opened_at_s = -math.inf
-        """When the last batch of all was let in."""
 
     def add(self, config: GateConfig, cost: CostModel) -> None:
         self.queries[config.name] = QueryState(config, cost)
@@ -285,7 +283,7 @@ class Dispatcher:
         """Call who goes first, once; and remember since when that has led to nothing."""
         if first is None:
             state.let_go_since_s = None
-        elif state.let_go_since_s is None or state.let_go_since_s < self._opened_at_s:
+        elif state.let_go_since_s is None:
             state.let_go_since_s = now_s
             self._called.add(first)
 
@@ -294,11 +292,15 @@ class Dispatcher:
         waiting = state.waiting(now.mono_s)
         if waiting is None:
             return Pass()
+        if state.asked is None:
+            state.asked = now
         decision = self._decide(state, now.mono_s)
         if decision.open:
             return self._open_round(state, gate, decision, now)
-        # A foreign source would be read at once after a Pass: its gate is the one that has to wait.
-        return self._hold(state, decision, now.mono_s) if state.gate(gate).foreign else Pass()
+        # A foreign source would be read at once after a Pass: its gate is the one that has to wait. And who waits for a
+        # turn must be there when it comes.
+        waits = state.gate(gate).foreign or decision.code == "turn"
+        return self._hold(state, decision, now.mono_s) if waits else Pass()
 
     def _decide(self, state: QueryState, now_s: float) -> Decision:
         snapshot = self.snapshot(now_s)
@@ -316,7 +318,8 @@ class Dispatcher:
     def _open_round(self, state: QueryState, gate: int, decision: Decision, now: Instant) -> Open:
         self._count_overlap(now.mono_s)
         state.release(now.mono_s)
-        state.let_go_since_s, self._opened_at_s = None, now.mono_s
+        for each in self.queries.values():  # whoever let somebody go first did not do it in vain
+            each.let_go_since_s = None
         view = state.view(now.mono_s)
         rows = 0.0 if view.waiting is None else view.waiting.rows
         share = 1.0 if decision.max_rows is None else decision.max_rows / max(rows, 1.0)

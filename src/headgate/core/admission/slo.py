@@ -258,7 +258,8 @@ def _best_effort(snapshot: Snapshot, query: QueryView, waiting: Waiting) -> Deci
     now_s = snapshot.now_s
     limit = verdicts.cap(query, _best_effort_rows(query))
     span_s = query.cost.expected_s(limit or waiting.rows)
-    limit_s = waiting.oldest_at_s + BEST_EFFORT_PATIENCE_S
+    since_s = query.asked_at_s if math.isfinite(query.asked_at_s) else waiting.oldest_at_s  # a backlog is no hurry
+    limit_s = since_s + BEST_EFFORT_PATIENCE_S
     if now_s >= limit_s:
         reason = f"waited {BEST_EFFORT_PATIENCE_S:g} s for slack"
         return Decision(True, "patience", reason, max_rows=limit, predicted_s=span_s)

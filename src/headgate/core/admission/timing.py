@@ -36,8 +36,8 @@ def own_latest(snapshot: Snapshot, query: QueryView, overlap: float) -> float:
 
 
 def must_start_at(snapshot: Snapshot, query: QueryView) -> float:
-    """When it must start whoever runs beside it: company that is only feared makes nobody urgent."""
-    return min(latest_start(query, snapshot.now_s, 0.0), place_in_line(snapshot, query, turns=True))
+    """When it must start, alone and before all that come after it in turn: feared company makes nobody urgent."""
+    return min(latest_start(query, snapshot.now_s, 0.0), _line_up(query, _behind(snapshot, query, turns=True), 1.0))
 
 
 def latest_start(query: QueryView, now_s: float, overlap: float) -> float:
@@ -61,16 +61,18 @@ def place_in_line(snapshot: Snapshot, query: QueryView, *, turns: bool) -> float
     latest moment, together. Others take up time only as far as their batches slow each other down. With `turns` those
     do not count beside which it may start when it has to: for their sake it would run small batches without a pause.
     """
-    weight = min(1.0, query.cost.stretch)
+    return _line_up(query, _behind(snapshot, query, turns=turns), min(1.0, query.cost.stretch))
+
+
+def _line_up(query: QueryView, behind: list[QueryView], weight: float) -> float:
     start_s = math.inf
-    behind = [other for other in _behind(snapshot, query) if not (turns and much_tighter(query, other))]
     for due_s, needed_s in sorted(map(_need, behind), reverse=True):
         start_s = min(start_s, due_s) - weight * needed_s
     due_s, needed_s = _need(query)
     return min(start_s, due_s) - needed_s
 
 
-def _behind(snapshot: Snapshot, query: QueryView) -> list[QueryView]:
+def _behind(snapshot: Snapshot, query: QueryView, *, turns: bool) -> list[QueryView]:
     """The other waiting queries that are due later: what they need lies between `query` and its deadline."""
     due_s = query.due_at_s
     return [
@@ -80,6 +82,7 @@ def _behind(snapshot: Snapshot, query: QueryView) -> list[QueryView]:
         and other.running is None
         and other.cost.ready
         and due_s <= other.due_at_s < math.inf
+        and not (turns and much_tighter(query, other))
     ]
 
 

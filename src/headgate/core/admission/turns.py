@@ -1,4 +1,4 @@
-"""Turns: on few cores batches of a size run one after the other, the one with the earliest deadline first.
+"""Turns: on few cores batches of a size run one after the other, the most urgent first.
 
     side by side   |======= A =======|        one after the other   |== A ==|
                    |======= B =======|                                      |== B ==|
@@ -78,7 +78,7 @@ def _must_start_beside(query: QueryView, other: QueryView, now_s: float, span_s:
         return True
     if other.running.due_at_s > now_s:
         return _gains(query, other, now_s, span_s, MUCH_MORE)
-    # That one is late anyway: another second of it breaks no promise.
+    # Its oldest records are late anyway; those of `query` need not be.
     in_time = now_s + span_s * (1.0 + query.cost.stretch * company) <= query.due_at_s
     return in_time or _gains(query, other, now_s, span_s, 1.0)
 
