@@ -123,7 +123,8 @@ def test_queries_without_a_deadline_take_turns_with_a_backlog() -> None:
     free = [SimulatedQuery(None, 0.4, 1e-4, backlog) for _ in range(3)]
     promised, *others = simulate([steady(4.0, 0.3, 300.0), *free], 140.0, warm_up_s=70.0, tick_s=0.02)
     assert promised.late_share <= 0.02
-    assert min(other.rows for other in others) > 0.6 * max(other.rows for other in others)
+    turns = [other.batches for other in others]  # who was slower to learn that rows are cheap takes fewer in each
+    assert min(turns) >= max(turns) - 1 >= 2
 
 
 def test_overload_starves_nobody() -> None:
